@@ -13,7 +13,7 @@ _REPEATS: Final = 3  # mean number of occurrences of an id up to which few ids c
 _LARGE: Final = 1 << 15  # elements
 _DIGIT: Final = 16  # bits of the integers that numpy sorts by radix, several times as fast as wider ones
 _MANY: Final = 1 << 11  # number of ids from which two radix sorts are faster than one sort
-_GROWTH: Final = 8  # ratio of the lengths of two neighbouring levels of an index
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # by which Fibonacci hashing multiplies
 
 
 class RowGroups(NamedTuple):
@@ -74,8 +74,8 @@ class RowGroups(NamedTuple):
 class RowIndex:
     """An index from distinct ids to their positions, in the order in which they were added.
 
-    The ids are sorted in levels, each at least eight times as long as the next. Added ids are merged into the
-    levels that are not much longer, so that an id is moved only a few times.
+    It is a hash table of a power of two of slots, of which at most three quarters are in use. An id begins at
+    the slot that its bits give, goes 1, 2, 3, ... slots on, which reaches all, and takes the first free one.
 
     >>> index = RowIndex(np.array([7, 3]))
     >>> index.add(np.array([-5]))
@@ -84,30 +84,55 @@ class RowIndex:
     """
 
     def __init__(self, ids: Array) -> None:
-        self._levels: list[tuple[Array, Array]] = []  # sorted ids, and the position of each
         self._count = 0
+        self._ids, self._places = np.zeros(1, np.int64), np.full(1, -1, np.int32)  # -1: a free slot
         self.add(ids)
 
     def find(self, ids: Array) -> Array:
         """Return the position of each id, or -1."""
-        places = np.full(len(ids), -1)
-        for held, at in self._levels:
-            near = held.searchsorted(ids)
-            near[near == len(held)] = 0
-            np.copyto(places, at.take(near), where=held.take(near) == ids)
-        return places
+        slots = self._find_slots(ids)
+        found, held = self._places.take(slots).astype(np.int64), self._ids.take(slots)
+        left = np.flatnonzero((held != ids) & (found >= 0))
+        slots, ids, step = slots.take(left), ids.take(left), 0
+        while len(left):
+            step += 1
+            slots = (slots + step) & (len(self._ids) - 1)
+            places = self._places.take(slots)
+            found[left] = places
+            more = np.flatnonzero((self._ids.take(slots) != ids) & (places >= 0))
+            left, slots, ids = left.take(more), slots.take(more), ids.take(more)
+        return found
 
-    def add(self, ids: Array) -> None:
-        """Append ids."""
+    def add(self, ids: Array, places: Array | None = None) -> None:
+        """Append ids, or give them these distinct, rising positions."""
         if not len(ids):
             return
-        places = np.arange(self._count, self._count + len(ids))
+        if places is None:
+            places = np.arange(self._count, self._count + len(ids))
         self._count += len(ids)
-        while self._levels and len(self._levels[-1][0]) < _GROWTH * len(ids):
-            held, at = self._levels.pop()
-            ids, places = np.concatenate([held, ids]), np.concatenate([at, places])
-        order = ids.argsort(kind="stable")
-        self._levels.append((ids.take(order), places.take(order)))
+        if places[-1] > np.iinfo(self._places.dtype).max:
+            self._places = self._places.astype(np.int64)
+        if 4 * self._count > 3 * len(self._ids):
+            used = self._places >= 0
+            ids, places = np.append(self._ids[used], ids), np.append(self._places[used], places)
+            size = 1 << (4 * self._count // 3).bit_length()
+            self._ids, self._places = np.zeros(size, np.int64), np.full(size, -1, self._places.dtype)
+        slots, step = self._find_slots(ids), 0
+        while len(ids):
+            free = self._places.take(slots) < 0
+            self._places[slots[free]] = places[free]  # the last of several in one slot stays
+            done = self._places.take(slots) == places
+            self._ids[slots[done]] = ids[done]
+            left = np.flatnonzero(~done)
+            ids, places, slots = ids.take(left), places.take(left), slots.take(left)
+            step += 1
+            slots = (slots + step) & (len(self._ids) - 1)
+
+    def _find_slots(self, ids: Array) -> Array:
+        """Return where the search for each id begins."""
+        bits = ids.astype(np.int64, copy=False).view(np.uint64) * _GOLDEN
+        bits = (bits ^ (bits >> np.uint64(32))) * _GOLDEN
+        return (bits >> np.uint64(32)).view(np.int64) & (len(self._ids) - 1)
 
 
 def _sort(rows: Array, height: int | None) -> Array:

@@ -124,7 +124,7 @@ def sparse_embedding(
     entry
         The rule that admits new ids, such as ``CountFilterEntry(3)``; None for all ids.
     table_class
-        "SSDSparseTable" (extra ``store``) moves rows that were not used for long to the disk. Other
+        "SSDSparseTable" moves rows that were not used for long to the disk. Other
         classes change nothing.
     param_attr
         The table: a :class:`~paddlelike.ParamAttr` or a name, with a constant, uniform or normal

@@ -197,7 +197,7 @@ def test_extras_in_hints_provide_the_package_that_is_missing() -> None:
                 assert {distributions.get(name, name.lower()) for name in imported} <= extras[extra.value], (
                     path
                 )
-    assert named >= {"arrow", "dist", "hdf5", "jax", "onnx", "ray", "store"}
+    assert named >= {"arrow", "dist", "hdf5", "jax", "onnx", "ray"}
 
 
 def test_every_case_quotes_a_hint() -> None:

@@ -56,7 +56,6 @@ class ColdRows:
         """Remove all rows."""
         from paddlelike.storage.row_store import RowStore
 
-        self._store.close()
         self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
@@ -101,12 +100,11 @@ class ColdRows:
         """Return the rows to keep in memory so that ``more`` rows fit, or None for all. Rows in use are
         kept.
         """
-        if self.most is None or count + more <= self.most:
+        if self.most is None or not count or count + more <= self.most:
             return None
         used = self._used[:count]
         leave = min(count + more - self.most * 3 // 4, count)
-        keep = np.ones(count, np.bool_)
-        keep[np.argpartition(used, leave - 1)[:leave]] = False
+        keep = used > np.sort(used)[leave - 1]  # and no others of the same time: a partition of ties is slow
         keep |= used == self._now
         return np.flatnonzero(keep)
 

@@ -116,7 +116,7 @@ class GrowingRows(SelectedRows):
         return made.__getstate__()
 
     def gather(self) -> SelectedRows:
-        """Return all rows: copies sorted by id for a table with a store, otherwise the table itself."""
+        """Return all rows: copies for a table with a store, otherwise the table itself."""
         if self._cold is None:
             return self
         self._cold.write(self._rows, np.asarray(self.held_array))
@@ -162,8 +162,9 @@ class GrowingRows(SelectedRows):
         cold = self._cold
         if cold is None:
             return places
-        if (places < 0).any():
-            ids = unique_rows(rows[places < 0])
+        missing = np.flatnonzero(places < 0)
+        if len(missing):
+            ids = unique_rows(rows[missing])
             held, values = ids[:0], self.make_rows(ids[:0])
             if cold.count > len(self._rows):
                 there, values = cold.read(ids)
@@ -172,8 +173,9 @@ class GrowingRows(SelectedRows):
             keep = cold.choose(len(self._rows), len(ids))
             if keep is not None:
                 self.keep(keep)
+                missing = np.arange(len(rows))  # all have moved
             self._append(held, values)
-            places = super().find_rows(rows)
+            places[missing] = super().find_rows(rows[missing])
         cold.use(places[places >= 0], len(self._rows))
         return places
 

@@ -1,7 +1,6 @@
-"""Tables whose rows lie on disk beside tables in memory, by the share of ids that are in memory; and the stores.
+"""Tables whose rows lie on disk beside tables in memory, by the share of ids that are in memory.
 
-A step looks ids up and updates their rows by SGD. ``--stores`` compares RocksDB with LMDB (package ``lmdb``)
-alone: rows of 64 random bytes are written in random order, read, written again and read in order.
+A step looks ids up and updates their rows by SGD.
 ``--servers 2`` has the tables on servers, which are processes, as the ``--trainers`` are; ``--hot`` is then of
 all servers together, and a step is a synchronous round.
 """
@@ -12,21 +11,17 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import paddlelike as fluid
 from paddlelike.distributed import growing_tables as tables
-from paddlelike.storage.row_store import RowStore
 from tests.benchmarks.distributed.bench_rounds import answer_then_end, free_ports
 from tests.benchmarks.meters import Child
 from tests.helpers.fresh import fresh_programs
@@ -34,7 +29,6 @@ from tests.helpers.fresh import fresh_programs
 HERE = "tests.benchmarks.distributed.bench_store"
 _SPREAD = 2654435761  # ids are not in a row
 _BATCH = 20_000
-_BLOCK = 1 << 16
 _SHARES = {"Memory": (1.0,), "SSD": (1.0, 0.99, 0.9, 0.5, 0.0)}
 _ROUNDS = 11
 
@@ -45,25 +39,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--hot", type=int, default=200_000, help="rows that stay in memory")
     parser.add_argument("--kinds", nargs="+", choices=["Memory", "SSD"], default=["Memory", "SSD"])
-    parser.add_argument("--stores", action="store_true")
     parser.add_argument("--servers", type=int, default=0, help="0: one process has the tables")
     parser.add_argument("--trainers", type=int, default=1)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench_store") as folder:
         each = given.hot // max(given.servers, 1)
         os.environ |= {"PADDLELIKE_TABLE_STORE": folder, "PADDLELIKE_HOT_ROWS": str(each)}
-        if given.stores:
-            for store in (RowStore, _Lmdb):
-                _measure_store(store, given.rows)
-            return
         for kind in given.kinds:
             if given.servers:
-                _measure_job(kind, given, Path(folder))
+                _measure_job(kind, given)
             else:
-                _measure_table(kind, given.rows, given.hot, Path(folder))
+                _measure_table(kind, given.rows, given.hot)
 
 
-def _measure_table(kind: str, rows: int, hot: int, folder: Path) -> None:
+def _measure_table(kind: str, rows: int, hot: int) -> None:
     with fresh_programs() as (program, startup):
         _build(kind)
         exe = fluid.Executor()
@@ -87,9 +76,8 @@ def _measure_table(kind: str, rows: int, hot: int, folder: Path) -> None:
                 processor.append(time.process_time() - used)
             best, least = _BATCH / min(wall), _BATCH / min(processor)
             print(f"  {share:.0%} in memory: {best:,.0f} rows/s, {least:,.0f} a processor second")
-        size = _size_of(folder)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        print(f"  {size >> 20:,} MiB on disk, {peak:,} MiB of memory at most")
+        print(f"  {peak:,} MiB of memory at most")
 
 
 def _build(kind: str) -> None:
@@ -105,14 +93,10 @@ def _choose(rng: np.random.Generator, rows: int, hot: int, share: float) -> Any:
     return np.concatenate([near, rng.integers(0, rows - hot, _BATCH - len(near))])
 
 
-def _size_of(folder: Path) -> int:
-    return sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
-
-
 # Servers and trainers, each a process
 
 
-def _measure_job(kind: str, given: argparse.Namespace, folder: Path) -> None:
+def _measure_job(kind: str, given: argparse.Namespace) -> None:
     job = kind, ",".join(map(str, free_ports(given.servers))), str(given.trainers)
     servers = [Child(HERE, "serve", *job, str(number)) for number in range(given.servers)]
     trainers = [Child(HERE, "train", *job, str(number), hello=False) for number in range(given.trainers)]
@@ -139,7 +123,7 @@ def _measure_job(kind: str, given: argparse.Namespace, folder: Path) -> None:
         rounds = 1 / statistics.median(seconds)
         print(f"  {share:.0%} in memory: {rounds:.2f} rounds/s, {looked * rounds:,.0f} rows/s, ", end="")
         print(f"{looked / used:,.0f} a processor second of the servers", flush=True)
-    print(f"  {_size_of(folder) >> 20:,} MiB on disk, {int(peak) >> 20:,} MiB of memory at most in a server")
+    print(f"  {int(peak) >> 20:,} MiB of memory at most in a server")
     for one in trainers:
         one.end()
     for one in servers:
@@ -183,71 +167,6 @@ def _train(kind: str, ports: str, trainers: str, me: str) -> None:
             seconds.append(time.perf_counter() - begin)
         print(json.dumps(seconds), flush=True)
     exe.close()
-
-
-class _Lmdb:
-    """What RowStore does, by LMDB."""
-
-    def __init__(self, width: int) -> None:
-        import lmdb
-
-        self._width, self._folder = width, tempfile.mkdtemp(dir=os.environ["PADDLELIKE_TABLE_STORE"])
-        how = {"writemap": True, "sync": False, "metasync": False, "map_async": True, "readahead": False}
-        self._env = lmdb.open(self._folder, map_size=1 << 38, lock=False, **how)
-
-    def write(self, ids: Any, rows: Any) -> None:
-        """Set rows."""
-        for at in range(0, len(ids), _BLOCK):
-            keys = ids[at : at + _BLOCK].astype(">i8").view("V8").tolist()
-            data = rows[at : at + _BLOCK].view(f"V{self._width}").reshape(-1).tolist()
-            with self._env.begin(write=True) as transaction, transaction.cursor() as cursor:
-                cursor.putmulti(list(zip(keys, data, strict=True)))
-
-    def read(self, ids: Any) -> Any:
-        """Return the bytes of rows."""
-        keys = ids.astype(">i8").view("V8").tolist()
-        with self._env.begin() as transaction, transaction.cursor() as cursor:
-            data = b"".join(row for _, row in cursor.getmulti(keys))
-        return None, np.frombuffer(data, np.uint8).reshape(-1, self._width)
-
-    def scan(self) -> Iterator[Any]:
-        """Yield every row."""
-        with self._env.begin() as transaction:
-            for key, row in transaction.cursor():
-                yield [key], row
-
-    def close(self) -> None:
-        """Remove the files."""
-        self._env.close()
-        shutil.rmtree(self._folder)
-
-
-def _measure_store(make: Callable[[int], Any], count: int) -> None:
-    store, rng = make(64), np.random.default_rng(0)
-    ids = rng.permutation(np.arange(count) * _SPREAD)
-    rows = rng.integers(0, 256, (count, 64), np.uint8)
-    some = rng.choice(ids, min(count, 8 * _BLOCK), replace=False)
-
-    def scan() -> None:
-        for _ in store.scan():
-            pass
-
-    print(f"{make.__name__}: {count:,} rows, per second and per processor second")
-    work: list[tuple[str, int, Callable[[], Any]]] = [
-        ("write", count, lambda: store.write(ids, rows)),
-        ("read", len(some), lambda: store.read(some)),
-        ("write again", len(some), lambda: store.write(some, rows[: len(some)])),
-        ("read in order", count, scan),
-    ]
-    for name, done, act in work:
-        begin, used = time.perf_counter(), time.process_time()
-        act()
-        wall, processor = time.perf_counter() - begin, time.process_time() - used
-        print(f"  {name}: {done / wall:,.0f}, {done / processor:,.0f}")
-    folder = Path(os.environ["PADDLELIKE_TABLE_STORE"])
-    size = sum(one.stat().st_blocks * 512 for one in folder.rglob("*") if one.is_file())
-    print(f"  {size >> 20:,} MiB on disk for {count * 64 >> 20:,}")
-    store.close()
 
 
 if __name__ == "__main__":

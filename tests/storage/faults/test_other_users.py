@@ -28,7 +28,7 @@ from paddlelike.distributed.wire.token_file import read_or_create_token
 from paddlelike.errors import EndpointError, PaddlelikeError
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.ops.kernels.fast import late
-from paddlelike.storage import hashing, row_store
+from paddlelike.storage import hashing
 from paddlelike.storage.local.filesystem import owners
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.layout import Layout
@@ -570,31 +570,6 @@ def test_files_planted_in_a_shared_folder_do_not_redirect_a_conversion(
             assert (home / "out.npz").lstat().st_uid == VICTIM
 
     act_on_planted(home, precious, plant, home / name, victim_converts)
-
-
-@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
-@pytest.mark.parametrize("name", [".paddlelike-rows-lock-1234", "paddlelike-rows-planted"])
-def test_files_planted_by_another_user_do_not_harm_the_folder_of_large_tables(
-    home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
-) -> None:
-    def victim_opens_a_table() -> None:
-        folder, lock = row_store._make_folder(home)
-        facts = folder.lstat()
-        assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (VICTIM, 0o700)
-        del lock
-
-    act_on_planted(home, precious, plant, home / name, victim_opens_a_table)
-    assert (home / name).lstat().st_uid == STRANGER
-
-
-def test_the_folder_of_a_killed_process_is_removed_by_its_user_alone(home: Path) -> None:
-    home.chmod(0o1777)
-    act_as(VICTIM, lambda: row_store._make_folder(home))
-    act_as(STRANGER, lambda: row_store._make_folder(home))
-    left = {one.stat().st_uid: one for one in home.glob("paddlelike-rows-*")}
-    act_as(VICTIM, lambda: row_store._make_folder(home))
-    assert left[STRANGER].exists()
-    assert not left[VICTIM].exists()
 
 
 @pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
