@@ -73,8 +73,7 @@ class DownpourOptimizer(TranspilerOptimizer):
     def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
         super().__init__(fleet, optimizer, AsyncStrategy())
         fleet._accessor = dict(strategy or {})
-        if unknown := sorted(key for key in fleet._accessor.keys() & _WITHOUT_EFFECT if fleet._accessor[key]):
-            warn_user(f"fleet.distributed_optimizer: pslib's {', '.join(unknown)} have no effect here")
+        _warn_without_effect("distributed_optimizer", fleet._accessor, {})
 
     def minimize(  # type: ignore[override]
         self, losses: Any, scopes: Any = None, startup_programs: Any = None, *args: Any, **how: Any
@@ -101,11 +100,20 @@ class DownpourOptimizer(TranspilerOptimizer):
             loss = copies.keep_targets(loss)
         grow_tables(program, startup)
         made = list(super().minimize(loss, scope, startup, *args, **how))
-        fleet._opt_info = _describe(program, made[1], fleet._accessor)
+        fleet._opt_info = program._fleet_opt = _describe(program, made[1], fleet._accessor)
         main = fleet.main_program
         if main is not None and copies.config.get("need_copy"):
             main._before_batch = copies.copy
         return made
+
+
+def _warn_without_effect(call: str, settings: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Warn of settings without effect, unless they have the known values."""
+    found = [
+        key for key in _WITHOUT_EFFECT & settings.keys() if settings[key] and settings[key] != known.get(key)
+    ]
+    if found:
+        warn_user(f"fleet.{call}: pslib's {', '.join(sorted(found))} have no effect here")
 
 
 class _Copies:
@@ -320,6 +328,11 @@ class PSLib(DistributedTranspiler):
         """Return a :class:`DownpourOptimizer`."""
         _ = self._role
         return DownpourOptimizer(optimizer, strategy)
+
+    def init_worker(self) -> None:
+        """See :meth:`.DistributedTranspiler.init_worker`; warns of settings without effect."""
+        _warn_without_effect("init_worker", self._opt_info or {}, {**_SETTINGS, **self._accessor})
+        super().init_worker()
 
     def init_server(self, model_dir: str | None = None, **how: Any) -> None:
         """Initialize this server. A trainer calls it, as in pslib, to let the servers load a directory."""

@@ -87,6 +87,7 @@ class Program(EncodedState, Roles, Displayed):
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
         self._startup: Program | None = None  # the startup program of its last program_guard
+        self._fleet_opt: Any = None  # pslib's description of a job, for scripts that read or change it
         self._before_batch: Any = None  # called before each batch of a dataset: program, its number, scope
         self._started: Any = None  # a weak reference to the last scope that it initialized
         self._sharding: Any = None  # the owner of each part of an optimizer's state divided among workers

@@ -108,6 +108,7 @@ if fleet.is_first_worker():
     fleet._fleet_ptr.clear_model()
     fleet._fleet_ptr.load_model_one_table(0, str(saves / "users"), 0)
     info = fleet._opt_info
+    assert main._fleet_opt is info
     said |= {
         "pulled": np.array(scope.find_var("b.w_0").get_tensor()).tolist(),
         "rows": [int(one["rows"]) for one in (stat, listed)],
