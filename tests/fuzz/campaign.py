@@ -34,7 +34,7 @@ from tests.fuzz.guard import Fault, Guard, watch_calls
 from tests.fuzz.readers import Target
 from tests.helpers.fresh import fresh_programs
 
-__all__ = ["Found", "Outcome", "make", "run_here", "run_target", "set_up_target"]
+__all__ = ["Found", "Outcome", "make", "run_target", "set_up_target"]
 
 _HANG: Final = 300.0  # seconds without a sign of life: the guard notices more, unless nothing reaches Python
 _ROOM: Final = 2 << 30  # address space beyond what a worker begins with: memory that Python does not trace
@@ -117,14 +117,6 @@ def run_one(target: Target, guard: Guard, data: bytes) -> Found | bool:
     except Exception as error:
         what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
         return Found(target.name, what[:300], _where(error), data)
-
-
-def run_here(target: Target, root: Path, seed: int, numbers: range) -> Outcome:
-    """Run some inputs in this process, without the limits that only a process of its own can have."""
-    outcome = Outcome()
-    for found in _results(target, root, seed, numbers, lambda number: None):
-        outcome.count(found)
-    return outcome
 
 
 def replay(target: Target, data: bytes) -> Found | bool:
