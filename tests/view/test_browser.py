@@ -291,6 +291,12 @@ def test_what_lies_over_the_graph_covers_no_node_when_it_opens(
         "    && nodeY + 20 * scale > over.top && nodeY - 20 * scale < over.bottom; }).length; })()"
     )
     page.wait(lambda: page.run(count) == 0)
+    colors = page.run(
+        "[...document.querySelectorAll('.key')]"
+        ".map((one) => getComputedStyle(one, '::before').backgroundColor)"
+    )
+    assert len(set(colors)) == len(colors) > 2, "each kind in the legend has a color of its own"
+    assert "rgba(0, 0, 0, 0)" not in colors
 
 
 def test_a_long_name_breaks_at_its_dots_and_underscores(driver: Any, model: Path) -> None:

@@ -37,11 +37,18 @@ function chooseBlock(index, block, level = null) {
   ].filter(Boolean));
   closePanel();
   const shown = currentBlock().levels[program.level], kinds = new Set(shown.nodes.map((node) => node[5]));
-  program.legend.replaceChildren(...["input", "layer", "operator", "gradient", "update", "output"].filter((kind) => kinds.has(kind)).map((kind) => make("span", { class: `key key-${kind}` }, kind)));
+  program.legend.replaceChildren(...["input", "layer", "operator", "gradient", "update", "output"].filter((kind) => kinds.has(kind)).map((kind) => makeKey(kind, `node-${kind}`)));
   const present = new Set(shown.nodes.filter((node) => node[5] !== "input" && node[5] !== "output").map((node) => findFamily(node[3])));
-  program.legend.append(...families.map(([name]) => name).filter((name) => present.has(name)).map((name) => make("span", { class: `key key-family family-${name}` }, name)));
+  program.legend.append(...families.map(([name]) => name).filter((name) => present.has(name)).map((name) => makeKey(name, `family-${name}`)));
   program.graph.show(shown, currentBlock().variables);
   filterNodes(shell.filter.value);
+}
+
+/** Return a part of the legend: a name beside its color, a variable of the style sheet. */
+function makeKey(name, color) {
+  const key = make("span", { class: `key ${color.split("-")[0]}` }, name);
+  key.style.setProperty("--key", `var(--${color})`);
+  return key;
 }
 
 function makeChoice(label, titles, chosen, change) {
