@@ -334,7 +334,7 @@ NOT_FOLLOWED: Final = (
         "gradients of lstm and add_position_encoding, in programs of Paddle 3",
         "they have the LoD of the input",
         "they have no LoD, as in Fluid 1.8.5",
-        "paddle/fluid/framework/operator.cc, ShareLoD (3.3.1)",
+        "paddle/phi/infermeta/backward.cc, LSTMGradInferMeta (3.3.1): share_meta copies it",
         followed=False,
     ),
     Quirk(
@@ -342,7 +342,7 @@ NOT_FOLLOWED: Final = (
         "top_k of equal numbers, in programs of Paddle 3; kthvalue of them, of Paddle 2 and 3",
         "their order is that of another sort",
         "their order is that of Fluid 1.8.5",
-        "paddle/phi/kernels/cpu/top_k_kernel.cc, FullTopK (3.3.1)",
+        "paddle/phi/kernels/cpu/top_k_kernel.cc, FullTopK (3.3.1): std::nth_element, then std::sort",
         followed=False,
     ),
     Quirk(
@@ -350,7 +350,7 @@ NOT_FOLLOWED: Final = (
         "nearest_interp with a scale, in programs of Paddle 3",
         "10 times 0.7 in float32 is cut to 6; pixels are 1 / scale apart",
         "it is 7; pixels are old size / new size apart, as in Fluid 1.8.5",
-        "paddle/phi/infermeta/multiary.cc, InterpolateInferMeta (3.3.1)",
+        "paddle/phi/infermeta/multiary.cc, LegacyInterpolateInferMeta (3.3.1)",
         followed=False,
     ),
     Quirk(
@@ -382,7 +382,7 @@ NOT_FOLLOWED: Final = (
         "fill_constant of integers above 2^53, in programs of Paddle 2 and 3",
         "they are rounded to float64",
         "they are exact",
-        "paddle/phi/kernels/cpu/full_kernel.cc, FullKernel (2.6.2, 3.3.1)",
+        "paddle/phi/common/scalar.h, ScalarBase (2.6.2, 3.3.1): str_value is read into a double",
         followed=False,
     ),
     Quirk(
@@ -391,7 +391,8 @@ NOT_FOLLOWED: Final = (
         "sequence_pool with is_test, in those of Paddle 3",
         "Counts and Index are not written unless they are wanted, gradients never; MaxIndex is written",
         "Counts, Index and gradients are written, MaxIndex is not",
-        "paddle/phi/kernels/cpu/unique_kernel.cc, UniqueRawKernel (2.6.2, 3.3.1)",
+        "paddle/phi/kernels/funcs/unique_functor.h, UniqueFlattendTensor (2.6.2): return_counts and "
+        "return_index decide",
         followed=False,
     ),
     Quirk(
@@ -418,15 +419,7 @@ NOT_FOLLOWED: Final = (
         "gradients of elementwise_max, elementwise_min with an axis, in programs of Paddle 2 and 3",
         "Y is compared along the last dims, or the shapes are refused",
         "Y is compared along the axis",
-        "paddle/phi/kernels/cpu/elementwise_grad_kernel.cc, MaximumGradKernel (2.6.2, 3.3.1): the axis is -1",
-        followed=False,
-    ),
-    Quirk(
-        "later_halves",
-        "operators fake_quantize_... of halves of a step, in programs of Paddle 2 and 3",
-        "they are rounded away from 0",
-        "those in whole packets of 32 bytes are rounded to even, as in Fluid 1.8.5",
-        "paddle/fluid/operators/fake_quantize_op.h, ClipAndFakeQuantFunctor (2.6.2)",
+        "paddle/phi/kernels/elementwise_grad_kernel.h, MaximumGradKernel (2.6.2, 3.3.1): it takes no axis",
         followed=False,
     ),
     Quirk(
@@ -434,7 +427,7 @@ NOT_FOLLOWED: Final = (
         "AccumTruePos, AccumFalsePos of detection_map, in programs of Paddle 2",
         "they have a row for every detection",
         "they have a row for every detection of a class",
-        "paddle/fluid/operators/detection/detection_map_op.h, DetectionMAPOpKernel::GetOutputPos (2.6.2)",
+        "paddle/fluid/operators/detection_map_op.h, DetectionMAPOpKernel::GetOutputPos (2.6.2)",
         followed=False,
     ),
 )

@@ -95,6 +95,24 @@ def _list_names(*rows: tuple[Reason, str] | tuple[Reason, str, str]) -> dict[str
     }
 
 
+_SHARED: Final = Reason(
+    "its outputs share the memory of FusedOutput, where variables here have arrays of their own",
+    "join them by layers.concat of layers.reshape(x, [-1]), and cut the result by layers.split",
+)
+_COMPRESSED: Final = Reason(
+    "compressed gradients, and learning on devices of users, are left out",
+    "fluid.optimizer.Momentum and transpiler.DistributeTranspiler send whole gradients",
+)
+
+#: Operators, by type.
+OPERATORS: Final[Mapping[str, Reason]] = _list_names(
+    (_COMPRESSED, "dgc_clip_by_norm dgc_momentum fl_listen_and_serv"),
+    (_ONEDNN, "dequantize quantize requantize"),
+    (_PSLIB, "pull_box_sparse pull_sparse pull_sparse_v2 push_dense"),
+    (_CORE, "delete_var get_places run_program"),
+    (_MATCHING, "pyramid_hash rank_attention"),
+    (_SHARED, "coalesce_tensor"),
+)
 #: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
 MODULES: Final[Mapping[str, Reason]] = _list_names(
     (

@@ -65,6 +65,17 @@ CASES = {
         lambda: None,
         note="differences whose power of e overflows",
     ),
+    "sigmoid_focal_loss": Case(
+        "sigmoid_focal_loss",
+        {
+            "X": np.array([[-1e9, 0.5, 20], [-100, 30, 100], [1, -3e38, 17]], "float32"),
+            "Label": np.array([[1], [2], [0]], "int32"),
+            "FgNum": np.array([2], "int32"),
+        },
+        lambda: None,
+        {"gamma": 0.5, "alpha": 0.75},
+        note="logits whose sigmoid is 0 or 1",
+    ),
     **{
         f"cast-{name}": Case(
             "cast",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core import VarType, Versioned
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, LeftOutError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
 from paddlelike.framework.graph.desc import BlockDesc
@@ -25,6 +25,7 @@ from paddlelike.framework.graph.operator import Operator, find_user_line
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, OpDef, registry
 from paddlelike.hooks import Hook
+from paddlelike.left_out.reasons import OPERATORS
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
@@ -248,6 +249,8 @@ class Block(Versioned):
     ) -> Operator:
         cls = registry.find_or_none(type or "")
         if cls is None:
+            if (left_out := OPERATORS.get(type or "")) is not None:
+                raise LeftOutError(f"operator {type!r}: {left_out.why}", hint=left_out.instead)
             raise GraphError(
                 f"operator type {type!r} is not known here",
                 hint=suggest_names(type, registry.all_ops()) or None,

@@ -118,23 +118,23 @@ class Operator(EncodedState):
 
     @property
     def input_names(self) -> list[str]:
-        """The names of the input slots."""
-        return list(self.inputs)
+        """The names of the input slots, sorted."""
+        return sorted(self.inputs)
 
     @property
     def output_names(self) -> list[str]:
-        """The names of the output slots."""
-        return list(self.outputs)
+        """The names of the output slots, sorted."""
+        return sorted(self.outputs)
 
     @property
     def input_arg_names(self) -> list[str]:
-        """The names of all input variables."""
-        return [name for names in self.inputs.values() for name in names]
+        """The names of all input variables, in the order of their slots' names."""
+        return [name for _, names in sorted(self.inputs.items()) for name in names]
 
     @property
     def output_arg_names(self) -> list[str]:
-        """The names of all output variables."""
-        return [name for names in self.outputs.values() for name in names]
+        """The names of all output variables, in the order of their slots' names."""
+        return [name for _, names in sorted(self.outputs.items()) for name in names]
 
     @property
     def attr_names(self) -> list[str]:

@@ -14,6 +14,7 @@ from paddlelike.framework.opdef.attributes import COMMON_ATTRS, AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
+from paddlelike.left_out.reasons import OPERATORS as LEFT_OUT
 
 #: Suffix in the table for the form that Paddle 2.x gave to an operator of Fluid 1.8.
 LATER: Final = "@2"
@@ -61,7 +62,7 @@ def find(type: str) -> type[OpDef]:
     found = OPERATORS.get(type)
     if found is None:
         raise EnforceNotMet(
-            f"operator {type!r} is not known here",
+            f"operator {type!r} is not known here" + (f": {LEFT_OUT[type].why}" if type in LEFT_OUT else ""),
             hint="a program that holds it can be printed, pruned, converted and saved, but not run",
         )
     return found

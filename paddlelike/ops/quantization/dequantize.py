@@ -10,9 +10,9 @@ import numpy as np
 from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Int, Ints, Long, OpDef, Spec, register
-from paddlelike.ops.kernels.detection.regions import round_half_away
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import same_shape
+from paddlelike.ops.quantization.fake import quantize
 
 
 @register
@@ -184,12 +184,7 @@ def _quantize_linear(
         raise EnforceNotMet(
             "quantize_linear: is_test is False, but scales cannot be measured here; set is_test=True"
         )
-    steps, size = x.dtype.type(attrs.steps), attrs.align(scale, x.ndim).astype(x.dtype)
-    inverse = 1 / np.where(size <= 1e-30, size + x.dtype.type(1e-6), size)
-    if attrs.round_type == 0:
-        out = np.clip(np.rint(steps * inverse * x), -steps - 1, steps)
-    else:
-        out = round_half_away(steps * inverse * np.clip(x, -size, size))
+    out = quantize(x, attrs.align(scale, x.ndim).astype(x.dtype), attrs)
     return out.astype(x.dtype, copy=False), None, None, None
 
 

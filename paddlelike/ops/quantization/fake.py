@@ -11,15 +11,25 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
+from paddlelike.framework.opdef.registry import LATER
+from paddlelike.ops.kernels.detection.regions import round_half_away
 from paddlelike.ops.kernels.rounding import round_packets
 
 
-def quantize(x: Array, scale: Array, bits: int) -> Array:
-    """Return x, limited to [-scale, scale], in whole steps; ``2^(bits - 1) - 1`` steps reach ``scale``."""
+def quantize(x: Array, scale: Array, attrs: Any) -> Array:
+    """Return x, limited to [-scale, scale], in whole steps; ``2^(bit_length - 1) - 1`` steps reach ``scale``.
+
+    Without ``round_type`` halves are rounded as in Fluid; by 0 to even, with one more step below 0; by 1 away
+    from 0.
+    """
     real = x.dtype.type
-    inverse = real(1) / np.where(scale <= 1e-30, scale + real(1e-6), scale)
+    steps = real(2 ** (attrs.bit_length - 1) - 1)
+    factor = steps * (real(1) / np.where(scale <= 1e-30, scale + real(1e-6), scale))
+    kind = getattr(attrs, "round_type", None)
+    if kind == 0:
+        return np.clip(np.rint(factor * x), -steps - 1, steps)
     held = np.where(x < -scale, -scale, np.where(x > scale, scale, x))
-    return round_packets(real(2 ** (bits - 1) - 1) * inverse * held)
+    return round_packets(factor * held) if kind is None else round_half_away(factor * held)
 
 
 def _largest(x: Array) -> Array:
@@ -40,13 +50,17 @@ def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, 
     return accum / state, accum, state
 
 
+class _BitAttrs(Attrs):
+    bit_length: int = Int(8)
+
+
 @register
 class FakeQuantizeAbsMax(OpDef):
     """``Out``: X in steps of its largest absolute value; OutScale ``(1,)``: that value."""
 
     type = "fake_quantize_abs_max"
     outputs = ("Out", "OutScale")
-    attrs = {"bit_length": Int(8)}
+    attrs = _BitAttrs.table()
     lod = {"Out": "X"}
 
     @staticmethod
@@ -54,9 +68,9 @@ class FakeQuantizeAbsMax(OpDef):
         return Spec(x.shape, x.dtype), Spec((1,), x.dtype)
 
     @staticmethod
-    def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
+    def forward(x: Array, *, attrs: _BitAttrs) -> tuple[Array, Array]:
         scale = _largest(x)
-        return quantize(x, scale, bit_length), scale
+        return quantize(x, scale, attrs), scale
 
 
 @register
@@ -70,12 +84,16 @@ class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
         return Spec(x.shape, x.dtype), Spec((x.shape[0],), x.dtype)
 
     @staticmethod
-    def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
-        scale = _find_largest(np.abs(x).reshape(len(x), -1))
-        return quantize(x, scale.reshape(-1, *(1,) * (x.ndim - 1)), bit_length), scale
+    def forward(x: Array, *, attrs: _BitAttrs) -> tuple[Array, Array]:
+        rows = np.moveaxis(x, getattr(attrs, "quant_axis", 0), 0)
+        scale = _find_largest(np.abs(rows).reshape(len(rows), -1))
+        out = quantize(rows, scale.reshape(-1, *(1,) * (x.ndim - 1)), attrs)
+        return np.moveaxis(out, 0, getattr(attrs, "quant_axis", 0)), scale
 
 
-class _RangeAttrs(Attrs):
+class RangeAttrs(Attrs):
+    """Attributes of fake_quantize_range_abs_max."""
+
     window_size: int = Int(10000)
     bit_length: int = Int(8)
     is_test: bool = Bool(False)
@@ -91,19 +109,19 @@ class FakeQuantizeRangeAbsMax(OpDef):
     type = "fake_quantize_range_abs_max"
     inputs = ("X", "InScale", "Iter?")
     outputs = ("Out", "OutScale", "OutScales?")
-    attrs = _RangeAttrs.table()
+    attrs = RangeAttrs.table()
     lod = {"Out": "X"}
 
     @staticmethod
-    def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: _RangeAttrs) -> tuple[Spec, Spec, Spec]:
+    def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: RangeAttrs) -> tuple[Spec, Spec, Spec]:
         return Spec(x.shape, x.dtype), Spec((1,), x.dtype), Spec((attrs.window_size,), x.dtype)
 
     @staticmethod
     def forward(
-        ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: _RangeAttrs
+        ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: RangeAttrs
     ) -> tuple[Array, Array | None, Array | None]:
         if attrs.is_test:
-            return quantize(x, scale.reshape(-1)[:1], attrs.bit_length), None, None
+            return quantize(x, scale.reshape(-1)[:1], attrs), None, None
         index = 0 if step is None else int(step.reshape(-1)[0])
         names = ctx.op.output("OutScales")
         before = ctx.read(names[0]) if names else None
@@ -115,7 +133,7 @@ class FakeQuantizeRangeAbsMax(OpDef):
         elif abs(removed - largest) < 1e-6:
             largest = np.abs(window[: min(max(index, 1), attrs.window_size)]).max()
         found = np.array([largest], x.dtype)
-        return quantize(x, found, attrs.bit_length), found, window
+        return quantize(x, found, attrs), found, window
 
 
 class _MovingAttrs(Attrs):
@@ -167,7 +185,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
         cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
     ) -> tuple[Any, ...]:
         found, *sums = _find_scale(cls.type, x, scale, accum, state, attrs)
-        return quantize(x, found, attrs.bit_length), None if attrs.is_test else found, *sums
+        return quantize(x, found, attrs), None if attrs.is_test else found, *sums
 
 
 @register
@@ -182,7 +200,7 @@ class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
     ) -> tuple[Any, ...]:
         found, *sums = _find_scale(cls.type, x, scale, accum, state, attrs)
         steps = x.dtype.type(2 ** (attrs.bit_length - 1) - 1)
-        out = quantize(x, found, attrs.bit_length) * found / steps
+        out = quantize(x, found, attrs) * found / steps
         return out, None if attrs.is_test else found, *sums
 
 
@@ -211,3 +229,30 @@ class MovingAverageAbsMaxScale(OpDef):
             return x.copy(), None, None, None
         scale, accum, state = _average(x, accum, state, moving_rate)
         return x.copy(), scale, state, accum
+
+
+class _LaterBitAttrs(_BitAttrs):
+    round_type: int = Int(1)
+
+
+class _LaterChannelAttrs(_LaterBitAttrs):
+    quant_axis: int = Int(0)
+
+
+class _LaterRangeAttrs(RangeAttrs):
+    round_type: int = Int(1)
+
+
+class _LaterMovingAttrs(_MovingAttrs):
+    round_type: int = Int(1)
+
+
+for _form, _table in (
+    (FakeQuantizeAbsMax, _LaterBitAttrs.table()),
+    (FakeChannelWiseQuantizeAbsMax, _LaterChannelAttrs.table()),
+    (FakeQuantizeRangeAbsMax, _LaterRangeAttrs.table()),
+    (FakeQuantizeMovingAverageAbsMax, _LaterMovingAttrs.table()),
+    (FakeQuantizeDequantizeMovingAverageAbsMax, _LaterMovingAttrs.table()),
+):
+    _body = {"__doc__": _form.__doc__, "type": _form.type + LATER, "since": "2", "attrs": _table}
+    register(type(f"{_form.__name__}Later", (_form,), _body))

@@ -51,7 +51,6 @@ DIFFERENT = [
     ("bmm|kldiv_loss", "differ.* nothing", "later_nothing"),
     ("roi_pool", "Argmax.* wanted 0.* nothing", "later_nothing"),
     ("fake_quantize_range_abs_max", "OutScales", "later_nothing"),
-    ("fake_.*quantize.*", "Out_0_out.*differ", "later_halves"),
     ("sigmoid_cross_entropy_with_logits", "grad .*differ", "later_logits_of_zero"),
     ("elementwise_m(?:ax|in)", "grad .*differ.*'axis': [0-9]", "later_axis_of_gradients"),
     ("detection_map", "Accum.* is float", "later_sums_of_detections"),

@@ -79,10 +79,12 @@ def sigmoid_focal_loss(x: Array, label: Array, fg_num: Array, *, gamma: float, a
     count = jnp.maximum(fg_num.reshape(-1)[0], 1).astype(jnp.float64)
     up = positive * (alpha / count).astype(x.dtype)
     down = negative * ((1 - alpha) / count).astype(x.dtype)
-    p, log_p = jax.nn.sigmoid(x), -jnp.logaddexp(jnp.zeros((), x.dtype), -x)
-    cut = jnp.maximum(log_p, math.log(np.finfo(np.float32).tiny))  # the slope stays that of log_p
-    kept = log_p + jax.lax.stop_gradient(cut - log_p)
-    return -up * (1 - p) ** gamma * kept - down * p**gamma * (log_p - x)
+    least = np.finfo(np.float32).tiny  # the slope of a power below 1 is infinite at 0
+    p, rest = jnp.maximum(jax.nn.sigmoid(x), least), jnp.maximum(jax.nn.sigmoid(-x), least)
+    log_p = -jnp.logaddexp(jnp.zeros((), x.dtype), -x)
+    cut = jnp.maximum(log_p, math.log(least))
+    kept = jax.lax.stop_gradient(cut) + (log_p - jax.lax.stop_gradient(log_p))  # with the slope of log_p
+    return -up * rest**gamma * kept - down * p**gamma * (log_p - x)
 
 
 def check_labels(label: Array, count: int, ctx: OpContext) -> None:
