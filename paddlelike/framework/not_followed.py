@@ -153,12 +153,13 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "nan_regions",
-        "layers.detection_map, matrix_nms, prroi_pool: scores and regions of NaN",
+        "layers.detection_map, matrix_nms, prroi_pool, collect_fpn_proposals: scores and regions of NaN",
         "they are sorted and rounded by comparisons that fail",
         "they count as the least score",
         "paddle/fluid/operators/detection_map_op.h, DetectionMAPOpKernel::CalcMAP (1.8.5), "
         "paddle/fluid/operators/detection/matrix_nms_op.cc, MatrixNMSKernel::Compute (1.8.5), "
-        "paddle/fluid/operators/prroi_pool_op.h, CPUPRROIPoolOpKernel::Compute (1.8.5)",
+        "paddle/fluid/operators/prroi_pool_op.h, CPUPRROIPoolOpKernel::Compute (1.8.5), "
+        "paddle/fluid/operators/detection/collect_fpn_proposals_op.h, CompareByScore (1.8.5)",
         followed=False,
     ),
     Quirk(

@@ -244,6 +244,8 @@ class CrfDecoding(OpDef):
     def forward(
         ctx: Context, emission: Array, transition: Array, label: Array | None, length: Array | None
     ) -> Array:
+        # NaN is never the greatest score.
+        emission, transition = (np.fmax(x, x.dtype.type(-np.inf)) for x in (emission, transition))
         chains = _Chains.of(ctx, emission, length)
         out = np.zeros((len(emission), 1) if length is None else emission.shape[:2], np.int64)
         if (kernel := fast.find_best_labels.choose(emission.size, emission, transition)) is not None:

@@ -36,6 +36,18 @@ def test_an_empty_set_of_regions_gives_no_rows(type: str, attrs: dict[str, Any])
     assert out.shape == (0, attrs.get("output_channels", 2), attrs["pooled_height"], attrs["pooled_width"])
 
 
+def test_a_nan_of_the_first_pixel_stays_away_from_points_outside_of_the_image() -> None:
+    x = X.copy()
+    x[0, 0, 0, 0] = np.nan
+    filter = np.ones((1, 2, 1, 1), np.float32)
+    offset = np.full((1, 2, 4, 6), -9, np.float32)
+    offset[..., 3, 5] = 0
+    out, _ = call("deformable_conv_v1", x, offset, filter)
+    expected = np.zeros((1, 1, 4, 6), np.float32)
+    expected[..., 3, 5] = x[0, :, 3, 5].sum()
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("corner", [np.inf, -np.inf, np.nan, 1e30])
 def test_bins_of_an_infinite_region_stay_inside_the_image(corner: float) -> None:
     rois = np.array([[0, 0, corner, 3], [corner, corner, 2, 2], [0, corner, 2, corner]], np.float32)

@@ -25,6 +25,10 @@ PADDED_LABELS = _rng.integers(0, D, (3, 4, 1))
 LENGTHS = np.array([[3], [1], [4]])
 
 
+NO_START = TRANSITION.copy()
+NO_START[0, 0] = np.nan  # no path begins with this label
+
+
 def _score(rows: Array, transition: Array, labels: Sequence[int]) -> float:
     score = transition[0, labels[0]] + transition[1, labels[-1]]
     score += sum(rows[t, label] for t, label in enumerate(labels))
@@ -110,6 +114,12 @@ CASES = [
         "crf_decoding",
         {"Emission": CHAINS, "Transition": TRANSITION},
         lambda: join([_best(rows, TRANSITION) for rows in split(EMISSION, ENDS)]),
+    ),
+    Case(
+        "crf_decoding",
+        {"Emission": CHAINS, "Transition": NO_START},
+        lambda: join([_best(rows, np.nan_to_num(NO_START, nan=-np.inf)) for rows in split(EMISSION, ENDS)]),
+        note="nan",
     ),
     Case(
         "crf_decoding",

@@ -61,6 +61,8 @@ def crf_decoding(emission: Packed, transition: Array, label: Packed | None, leng
     require_sequences(emission)
     if length is not None:
         raise LoweringError("its input is a padded batch")
+    emission = emission.replace(jnp.fmax(emission.rows, -jnp.inf))  # NaN is never the greatest score
+    transition = jnp.fmax(transition, -jnp.inf)
     start, end, between = transition[0], transition[1], transition[2:]
     steps, there = to_steps(emission)
 

@@ -102,6 +102,7 @@ _CHUNK: Final = 1 << 19  # bytes of values handled at a time: they stay in the c
 class Points(NamedTuple):
     """P points: the four pixels around each, and their weights; all of shape (4, P).
 
+    A pixel outside of the image has the index behind the last one, where zeros are read.
     ``d_y`` and ``d_x`` are the derivatives of the weights by the place of the point.
     """
 
@@ -112,6 +113,7 @@ class Points(NamedTuple):
 
     def read(self, rows: Array) -> Array:
         """Return the value at each point, (P, C)."""
+        rows = _end_with_zeros(rows)
         out = np.zeros((self.pixel.shape[1], rows.shape[1]), rows.dtype)
         step = max(1, _CHUNK // max(1, rows[:1].nbytes))
         for start in range(0, len(out), step):
@@ -124,6 +126,7 @@ class Points(NamedTuple):
         """Return the gradients of the positions, by y and x, (P,) each, from the gradients of the values (P,
         C).
         """
+        rows = _end_with_zeros(rows)
         d_y, d_x = np.zeros((2, self.pixel.shape[1]), rows.dtype)
         for pixel, by_y, by_x in zip(self.pixel, self.d_y, self.d_x, strict=True):
             along = np.einsum("pc,pc->p", rows[pixel], d_out)
@@ -134,7 +137,12 @@ class Points(NamedTuple):
     def add_to(self, total: Array, d_out: Array) -> None:
         """Add the gradients (P, C) of the values to the gradients of the rows."""
         for pixel, weight in zip(self.pixel, self.weight, strict=True):
-            add_rows(total, pixel, d_out * weight[:, None])
+            inside = pixel < len(total)
+            add_rows(total, pixel[inside], d_out[inside] * weight[inside, None])
+
+
+def _end_with_zeros(rows: Array) -> Array:
+    return np.concatenate([rows, np.zeros_like(rows[:1])])
 
 
 def surround(y: Array, x: Array, height: int, width: int, inside: Array) -> Points:
@@ -147,7 +155,7 @@ def surround(y: Array, x: Array, height: int, width: int, inside: Array) -> Poin
     for row, near_y, slope_y in ((top, 1 - down, -1), (top + 1, down, 1)):
         for column, near_x, slope_x in ((left, 1 - right, -1), (left + 1, right, 1)):
             valid = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            pixel = np.where(valid, row * width + column, 0).astype(np.int64)
+            pixel = np.where(valid, row * width + column, height * width).astype(np.int64)
             ends.append((pixel, near_y * near_x * valid, slope_y * near_x * valid, slope_x * near_y * valid))
     return Points(*(np.stack(parts) for parts in zip(*ends, strict=True)))
 
