@@ -216,6 +216,59 @@ def test_the_scale_of_least_divergence_matches_fluid(change: Any, real: list[flo
     assert [find_threshold(change(draw).astype("float32")) for draw in draws] == real
 
 
+def save_loop(folder: Path, kind: str) -> np.ndarray:
+    """Write a model with a loop and return samples of its input."""
+    x = fluid.data("x", [-1, 5, 3])
+    if kind == "recurrent":
+        rows, loop = fluid.layers.transpose(x, [1, 0, 2]), fluid.layers.StaticRNN()
+        with loop.step():
+            row = loop.step_input(rows)
+            before = loop.memory(shape=[-1, 4], batch_ref=row)
+            after = fluid.layers.fc([row, before], 4, act="tanh")
+            loop.update_memory(before, after)
+            loop.step_output(after)
+        last = fluid.layers.reduce_mean(loop(), 0)
+    else:
+        count = fluid.layers.fill_constant([1], "int64", 0)
+        _, last = fluid.layers.while_loop(
+            lambda i, h: fluid.layers.less_than(i, fluid.layers.fill_constant([1], "int64", 3)),
+            lambda i, h: [fluid.layers.increment(i), fluid.layers.tanh(h)],
+            [count, fluid.layers.reduce_mean(x, 1)],
+        )
+    out, exe = fluid.layers.fc(last, 2), fluid.Executor(CPU)
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_inference_model(str(folder), ["x"], [out], exe)
+    return np.random.RandomState(1).uniform(-2, 2, (24, 5, 3)).astype("float32")
+
+
+def quantize_loop(folder: Path, kind: str, **options: Any) -> tuple[fluid.Program, np.ndarray]:
+    samples = save_loop(folder, kind)
+    quantization = slim.PostTrainingQuantization(
+        fluid.Executor(CPU),
+        model_dir=str(folder),
+        sample_generator=lambda: ((row,) for row in samples),
+        batch_size=8,
+        is_full_quantize=True,
+        **options,
+    )
+    return quantization.quantize(), samples
+
+
+def test_a_loop_leaves_the_range_of_its_sequence_as_it_is(tmp_path: Path) -> None:
+    program, samples = quantize_loop(tmp_path, "recurrent", algo="min_max")
+    (found,) = [op for op in program.global_block().ops if op.type == "transpose2"]
+    assert found.attr("out_min") == samples.min()
+    assert found.attr("out_max") == samples.max()
+
+
+def test_a_model_whose_loop_counts_in_integers_is_quantized(tmp_path: Path) -> None:
+    program, _ = quantize_loop(tmp_path, "while", algo="KL")
+    names = ["fill_constant_0.tmp_0.quant_dequant.scale", "fill_constant_1.tmp_0.quant_dequant.scale"]
+    found = [np.array(fluid.global_scope().find_var(name).get_tensor()).item() for name in names]
+    assert found == [0.500244140625] * 2  # those of 1.8.5
+    assert "tanh" in [op.type for op in program.block(1).ops]  # 1.8.5 loses the blocks of loops
+
+
 def test_a_loaded_model_that_is_saved_again_keeps_one_output(tmp_path: Path) -> None:
     exe = fluid.Executor(CPU)
     cases.save_model("mlp", str(tmp_path / "a"))

@@ -157,9 +157,9 @@ class PostTrainingQuantization:
             self._program, self._feed_list, self._fetch_list = loaded
             weights, activations = self._collect_names()
             samples: dict[str, list[Array]] = {name: [] for name in sorted(activations)}
-            for variable in self._program.list_vars():
-                if variable.name in activations:
-                    variable.persistable = True
+            variables = [self._program.global_block().var(name) for name in activations]
+            for variable in variables:  # not those of the same names in loops, which hold one step
+                variable.persistable = True
             for index, batch in enumerate(self._read_batches()):
                 if self._batch_nums and index >= self._batch_nums:
                     break
@@ -168,9 +168,8 @@ class PostTrainingQuantization:
                     value = load_value(self._scope, name).ravel()
                     kept = value if self._algo == "KL" else np.array([value.min(), value.max()])
                     seen.append(kept)
-            for variable in self._program.list_vars():
-                if variable.name in activations:
-                    variable.persistable = False
+            for variable in variables:
+                variable.persistable = False
             joined = {name: np.concatenate(seen) for name, seen in samples.items()}
             self._record(weights, joined)
         return self._program
@@ -284,6 +283,8 @@ def find_threshold(sizes: Array) -> float:
 
     Sums are added one after the other, as Fluid adds them: the last bit decides between two scales.
     """
+    if sizes.dtype.kind != "f":  # counters and conditions of loops
+        sizes = sizes.astype(np.float64)
     low, high = float(sizes.min()), float(sizes.max())
     counts, width = _count(sizes, *((low, high) if high > low else (low - 0.5, high + 0.5)), bins=_BINS)
     least, best = math.inf, 0
