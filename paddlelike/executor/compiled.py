@@ -50,7 +50,7 @@ class CompiledProgram:
     Raises
     ------
     TypeError
-        ``program_or_graph`` is neither.
+        ``program_or_graph`` is neither a program nor a graph.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.data("x", [None, 4]))

@@ -129,7 +129,7 @@ def load_op_library(lib_filename: str) -> None:
     Raises
     ------
     UnsupportedError
-        Always.
+        Libraries of operators cannot be loaded here.
 
     See Also
     --------

@@ -97,7 +97,7 @@ class Operation(ABC):
     def find(self, shape: tuple[int, ...], adds: bool = False) -> Primitive | None:
         """Return the primitive for a shape, or None if the library refuses it.
 
-        ``adds``: the result is added to the numbers at its place.
+        With ``adds``, the result is added to the numbers in the output array.
         """
         key = shape, adds
         if key not in self._found:

@@ -25,7 +25,7 @@ class DataLoader:
     Raises
     ------
     UnsupportedError
-        The class itself is called.
+        The class itself is called, not ``from_generator``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

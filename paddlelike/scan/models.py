@@ -43,7 +43,7 @@ def look_into_path(path: str, home: str) -> tuple[list[FileFinding], Counter[str
     Raises
     ------
     MissingFileError
-        There is nothing.
+        The path does not exist.
     """
     operators: Counter[str] = Counter()
     unknown: set[str] = set()

@@ -373,7 +373,7 @@ def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
 
 
 def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
-    """Return the record of a file; keys of ``facts`` without a field are kept in it."""
+    """Return the record of a file; it also keeps the ``facts`` that it has no field for."""
     if not is_plain(path) and relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
     take = facts.pop

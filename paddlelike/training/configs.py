@@ -46,9 +46,9 @@ def read_frequency(given: object, who: str) -> Frequency:
     Raises
     ------
     TypeError
-        It is neither.
+        ``given`` is neither.
     ValueError
-        It is negative.
+        The number is negative.
 
     >>> read_frequency((2, DataUnit.sweep), "CheckpointConfig")
     Frequency(every=2, unit=<DataUnit.sweep: 2>)

@@ -48,7 +48,7 @@ def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
     Raises
     ------
     SourceError
-        They are none.
+        They are not states of these generators.
     """
     try:
         own, other = state["python"], state["numpy"]

@@ -17,9 +17,9 @@ Given = Mapping[int, Any]  # the inputs of a piece, by position
 class Draw(NamedTuple):
     """The random values of one operator.
 
-    ``rows`` returns the number of used rows, for which numpy draws values, from the piece's inputs and the
-    step numbers of enclosing loops. None: all rows. ``seed_from``: the index of the draw in the same piece
-    whose number is the seed.
+    ``rows`` computes the number of rows that numpy draws values for, from the piece's inputs and the step
+    numbers of enclosing loops. None: all rows. ``seed_from`` is the index of another draw in the same
+    piece, whose number is the seed.
     """
 
     seed: int  # 0: from the scope's generator

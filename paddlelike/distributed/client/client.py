@@ -287,8 +287,8 @@ class Client(Transfers):
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
         """Record that the servers have rolled back to a save.
 
-        ``in_step``: in a loop that follows, the rest of the step is discarded; otherwise raise
-        RoundRolledBack, for instance in a save.
+        Within a step (``in_step``) of a loop that follows, discard the rest of the step. Elsewhere,
+        as in a save, raise RoundRolledBack.
         """
         if reached:
             return

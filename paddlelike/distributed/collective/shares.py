@@ -43,7 +43,8 @@ _CONNECT: Final = 10.0  # seconds
 class Shares:
     """This worker's part of the state.
 
-    ``watch(begin)`` raises the error for a lost worker, if there is one, ``fail(error)`` waits for one.
+    ``watch(begin)`` raises the error for a lost worker, if there is one; ``fail(error)`` waits until there is
+    one.
     """
 
     def __init__(self, job: Job, notes: Notes, ending: Event, watch: _Watch, fail: _Fail) -> None:

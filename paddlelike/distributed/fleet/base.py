@@ -126,7 +126,7 @@ class Fleet:
         TypeError
             ``files`` is not a list.
         RoleError
-            Before ``init``.
+            It is called before ``init``.
         """
         if not isinstance(files, list):
             raise TypeError(f"fleet.split_files: files is a list of names, not a {type(files).__name__}")

@@ -148,7 +148,7 @@ class Collective(Fleet):
         Raises
         ------
         RoleError
-            Before ``init``.
+            It is called before ``init``.
         TypeError
             ``optimizer`` or ``strategy`` is something else.
         """
@@ -197,9 +197,9 @@ class Collective(Fleet):
         Raises
         ------
         TypeError
-            ``executor`` is not an Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` is not a Program.
         GraphError
-            Before ``minimize``.
+            It is called before ``minimize``.
         SaveError
             The save failed; the earlier files are as they were.
         """

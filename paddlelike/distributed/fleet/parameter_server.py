@@ -100,7 +100,7 @@ class DistributedTranspiler(TableFleet):
         Raises
         ------
         RoleError
-            Before ``init``.
+            It is called before ``init``.
         TypeError
             ``optimizer`` or ``strategy`` is something else.
         """
@@ -115,7 +115,7 @@ class DistributedTranspiler(TableFleet):
         DeadlineError
             Some servers do not listen in time; the error names them.
         GraphError
-            Before ``minimize``.
+            It is called before ``minimize``.
         """
         main, _ = self._programs()
         from paddlelike.distributed.settings import Settings
@@ -143,7 +143,7 @@ class DistributedTranspiler(TableFleet):
         LoadError
             The directory does not fit this server's program; the error names the endpoint.
         GraphError
-            Before ``minimize``.
+            It is called before ``minimize``.
         """
         main, startup = self._programs()
         self._executor.run(startup)
@@ -186,9 +186,9 @@ class DistributedTranspiler(TableFleet):
         Raises
         ------
         TypeError
-            ``executor`` is not an Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` is not a Program.
         ValueError
-            ``mode`` is another.
+            ``mode`` is another number.
         GraphError
             The program was not transpiled.
         SaveError
@@ -239,7 +239,7 @@ class DistributedTranspiler(TableFleet):
         Raises
         ------
         TypeError
-            ``executor`` is not an Executor, or ``main_program`` no Program.
+            ``executor`` is not an Executor, or ``main_program`` is not a Program.
         SaveError
             The save failed; the earlier files are as they were.
         """

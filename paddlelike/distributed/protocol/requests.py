@@ -175,8 +175,8 @@ class Share(_Addressed):
 class Complete(_Addressed):
     """Leaves the job; ``round`` is the first one without this trainer (its update count when async).
 
-    ``last``: every server has acknowledged this, and the trainer will send nothing more. ``left``: other
-    trainers that are known to have done so, which a server that was restarted since cannot know.
+    ``last`` says that every server has acknowledged this, and that the trainer will send nothing more.
+    ``left`` lists other trainers that have left, for servers that were restarted since.
     """
 
     verb = "Complete"

@@ -160,7 +160,7 @@ class Variables:
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Shrink, clear, count or copy the growing tables, as ``request["do"]`` says.
 
-        Return a number for each table; for ``count``, a number for each kind of count.
+        Return a number for each table. ``count`` returns several numbers for each table, by their names.
         """
         answer: dict[str, dict[str, float]] = {}
         if request["do"] == "copy":

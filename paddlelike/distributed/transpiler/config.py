@@ -60,7 +60,7 @@ class DistributeTranspilerConfig:
     ValueError
         ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option gives a warning.
     UnsupportedError
-        ``DistributeTranspiler`` raises it for DC-ASGD.
+        ``DistributeTranspiler`` raises it for The configuration requests DC-ASGD.
 
     >>> config = DistributeTranspilerConfig()
     >>> config.sync_mode = False
@@ -155,9 +155,9 @@ def check_config(config: DistributeTranspilerConfig) -> None:
     Raises
     ------
     UnsupportedError
-        DC-ASGD.
+        The configuration requests DC-ASGD.
     ValueError, TypeError
-        ``mode`` is none, ``min_block_size`` is too small, or ``split_method`` is not a dispatcher.
+        ``mode`` is unknown, ``min_block_size`` is too small, or ``split_method`` is not a dispatcher.
     """
     if config.mode not in ("pserver", "nccl2", "collective"):
         raise ValueError(f"config.mode is {config.mode!r}, expected 'pserver', 'nccl2' or 'collective'")

@@ -222,7 +222,7 @@ def check_key(value: object) -> object:
     Raises
     ------
     FormatError
-        It may not.
+        ``value`` may not be a key.
     """
     is_flat = isinstance(value, tuple) and len(value) < _MOST_PARTS and all(map(_is_plain, value))
     if not is_flat and not isinstance(value, str | int | float | bytes | Foreign | None):

@@ -62,7 +62,7 @@ def encode_entry(
     Raises
     ------
     TypeError
-        JSON cannot represent ``state``, apart from arrays of numbers.
+        ``state`` holds something other than arrays of numbers and what JSON can represent.
     """
     entry = {
         "step": step,

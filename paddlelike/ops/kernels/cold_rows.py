@@ -44,7 +44,7 @@ class ColdRows:
     def write(self, ids: Array, rows: Array) -> None:
         """Write rows to the store.
 
-        Tables that follow another write within a step; room is reserved for them.
+        A table that follows another one writes within a step, so room on the disk is reserved for it first.
         """
         self._store.write(ids, rows, reserve=self.most is not None)
 

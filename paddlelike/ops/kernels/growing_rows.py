@@ -156,7 +156,7 @@ class GrowingRows(SelectedRows):
     def find_rows(self, rows: Array) -> Array:
         """Return the index of each id's row, -1 without a row; rows of the store move into memory.
 
-        Places hold until the next call.
+        The indexes are valid until the next call.
         """
         places = super().find_rows(rows)
         cold = self._cold

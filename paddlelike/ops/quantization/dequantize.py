@@ -35,8 +35,8 @@ class FakeDequantizeMaxAbs(OpDef):
 class FakeChannelWiseDequantizeMaxAbs(OpDef):
     """``Out``: X times the scale of its channel, by the steps of ``quant_bits``.
 
-    One of Scales, ``(C,)``: for each ``X[c]``. Two: the first for each ``X[:, c]``, the second ``(1,)`` for
-    all, with the bits of both.
+    Scales is one tensor ``(C,)`` for the channels ``X[c]``, or two: ``(C,)`` for the channels ``X[:, c]``
+    and ``(1,)`` for all; then both numbers of bits count.
     """
 
     type = "fake_channel_wise_dequantize_max_abs"

@@ -102,7 +102,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
     Raises
     ------
     FormatError
-        It is damaged.
+        The marker is damaged.
     StorageError
         It cannot be read.
     """
@@ -218,7 +218,7 @@ class RemoteRoot:
         Raises
         ------
         FormatError
-            It is damaged.
+            The marker is damaged.
         """
         found = read(self.store, self.base, is_prefix=self.is_prefix)
         if found.manifest is not None and found.manifest.is_prefix != self.is_prefix:

@@ -23,7 +23,7 @@ _FIELD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00\r\n]*\r?\n")  #
 class Places:
     """The slots of connections; some are reserved for clients that have shown the token.
 
-    Whoever has not shown it yet gives way to whoever comes later, the oldest first: so silent and slow
+    A new connection takes the slot of the oldest one that has not shown the token. So silent and slow
     connections, however many, keep nobody out.
     """
 

@@ -90,7 +90,7 @@ def _describe(
 def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list[int]] | None:
     """Return the positions that a block's gradient reads: overwritten outer variables, and the block's own.
 
-    None if it is not computed, as the slot ``scopes`` shows.
+    Return None if the gradient is not computed, which the slot ``scopes`` shows.
     """
     layout = ctx.plan.layout
     if not any(position in layout.reads for position in ctx.find_positions(ctx.op.output(scopes))):

@@ -247,7 +247,7 @@ def check_replaceable(directory: str, paths: Collection[str]) -> None:
     Raises
     ------
     ForeignError
-        One is.
+        Such a file belongs to another user.
     OSError
         The system does not return the owner.
     """
