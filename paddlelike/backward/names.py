@@ -26,7 +26,7 @@ class PassNames:
     def start_at(self, variable: str, start: str | None = None) -> str:
         """Return the name of a variable's gradient where the pass starts.
 
-        ``start``: a variable that exists and is that gradient.
+        ``start`` is an existing variable that holds the gradient.
         """
         name = grad_name(variable)
         if start is None:

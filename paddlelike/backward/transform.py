@@ -226,7 +226,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     """Return the steps with a name for each contribution to a gradient, summed before they are read.
 
     As in Fluid, contributions after a read are summed with those before it, though these belong to a later
-    value of a variable that the program overwrites. With the textbook's they get their own sum.
+    value of a variable that the program overwrites. The textbook's way gives them their own sum.
     """
     follows = follows_fluid("overwritten_gradient")
     totals: dict[str, _Total] = {}

@@ -141,8 +141,8 @@ class Engine:
     def _lend_lods(self, frame: Frame, op: Operator) -> list[int]:
         """Copy the LoD of each gradient that an operator reads to its variable; return these variables.
 
-        The numpy kernel looks for the LoD there. A piece does not publish values that no later operator
-        reads.
+        The numpy kernel looks for the LoD in the scope, where a piece does not put values that no later
+        operator reads.
         """
         lent = []
         for name in op.input_arg_names:

@@ -16,8 +16,8 @@ _SMALLEST: Final = 8
 def are_sequences(value: Any, lod: LoD | None) -> bool:
     """Return whether a LoD fits the rows of an array.
 
-    It does not fit if rows without a LoD were added to sequences: the result of `concat` keeps the LoD of
-    X[0].
+    The LoD does not fit if rows without a LoD were added to sequences: the result of `concat` keeps the
+    LoD of X[0].
     """
     return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
 

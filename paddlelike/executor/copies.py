@@ -52,8 +52,8 @@ class _CopiesPlan(NamedTuple):
 class Copies:
     """One program, run on several pieces of the batch.
 
-    ``average``: take the mean of the gradients, not the sum. ``shared``: the copies write the same
-    persistables.
+    ``average`` takes the mean of the gradients, not the sum. ``shared`` says that the copies write
+    the same persistables.
     """
 
     def __init__(self, program: Program, copies: int, *, average: bool, shared: bool) -> None:

@@ -194,7 +194,7 @@ def _fork(
 ) -> None:
     """Fork this process inside ``around()`` and append the child's id; the child serves requests, then ends.
 
-    The child receives no signals, and this process none until the child's id is in the list.
+    The child receives no signals. This process receives none before the child's id is in the list.
     """
     parent = os.getpid()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

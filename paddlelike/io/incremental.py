@@ -158,7 +158,7 @@ class Ledger:
     def note_loaded(self, location: Location, stamp: object, states: Mapping[ScopeVariable, State]) -> None:
         """Record that variables in these states had the values of the files with their names.
 
-        ``stamp``: the value of ``location.stamp()`` before the files were read.
+        ``stamp`` is the value of ``location.stamp()`` before the files were read.
         """
         if stamp is None:
             return

@@ -38,7 +38,7 @@ def register_kernel(
         The input and output slots, as ``"X Y? -> Out"``.
     changed
         Fluid 1.8 has an operator of this type too, which computes something else: this is its form in
-        programs of Paddle 2.x; with the mark ``LATEST``, in programs of Paddle 3.x.
+        programs of Paddle 2.x, or, with the mark ``LATEST``, in programs of Paddle 3.x.
     facts
         Attributes of the class: see :class:`~paddlelike.framework.opdef.OpDef`.
     """

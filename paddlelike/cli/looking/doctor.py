@@ -21,8 +21,8 @@ def command(
 ) -> None:
     """Diagnose files, and name what opens them.
 
-    Also what real Paddle does with each oddity. The exit status is 1 if anything but notes was found, as
-    files that cannot be read are.
+    It also tells what real Paddle does with each oddity. The exit status is 1 if more than notes was found,
+    for instance files that cannot be read.
     """
     from paddlelike.inspection.diagnosis import diagnose
 

@@ -116,8 +116,8 @@ class Driver:
     def reach(self, goal: Goal, payload: Payload | None = None, *, is_small: bool = False) -> bool:
         """Set a goal and call all servers concurrently until it is reached.
 
-        ``is_small``: at most ``SMALL`` bytes travel to and from one server. Returns False where the servers
-        went back to a save instead, whose parameters are in ``values`` then.
+        ``is_small`` says that at most ``SMALL`` bytes travel to and from one server. Returns False if the
+        servers went back to a save instead; ``values`` then holds its parameters.
 
         Raises
         ------

@@ -59,7 +59,7 @@ class Sharding:
 def plan_sharding(program: Program, workers: int, gradients: Iterable[str]) -> Sharding:
     """Assign the parameters and optimizer states of a program to ``workers``.
 
-    ``gradients``: those of the backward pass.
+    ``gradients`` are the gradients of the backward pass.
     """
     block = program.global_block()
     updates = {name: chain for name, chain in _find_updates(block).items() if _is_dense(block, chain)}

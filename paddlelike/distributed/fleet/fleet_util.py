@@ -401,8 +401,8 @@ class FleetUtil:
     ) -> list[list[str]]:
         """Return the parts of each pass of a day, such as "0005"; a part has ``split_interval`` minutes.
 
-        ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. Its first and its
-        last number count. Of ``days`` nothing is read. Raises ValueError for other ``hours``.
+        ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. The first and the
+        last number count. ``days`` has no effect. Raises ValueError for other ``hours``.
         """
         if re.fullmatch(r"(\s*+(\d++|\{\d+(\.\.\d+|(,\d+)*)\}))+\s*", hours) is None:
             raise ValueError(

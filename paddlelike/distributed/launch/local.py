@@ -110,7 +110,7 @@ class LocalSlot:
     async def _kill_if_stopped(self, pid: int) -> None:
         """Kill the process when it has been stopped for so long that it counts as lost.
 
-        No other process may be waiting for it.
+        No other part of the program may wait for this process.
         """
         looks, pause = 0, min(1.0, self._patience / 4)
         while looks * pause < self._patience:  # not seconds: the launcher may be stopped as well

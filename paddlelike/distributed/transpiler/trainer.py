@@ -23,7 +23,7 @@ _DIST = {"op_role": OpRole.Dist}
 def add_traffic(program: Program, plan: Plan, counter: Variable | None) -> None:
     """Add the sends, barriers and receives to a trainer's program.
 
-    ``counter`` is the step counter that an asynchronous trainer sends for the schedules. Raises GraphError
+    An asynchronous trainer sends ``counter``, its step counter, for the schedules. Raises GraphError
     where no operator computes a gradient.
     """
     lookups = remote_lookups(program.global_block())

@@ -63,7 +63,7 @@ def build_message(program: Program, *, by_name: bool = False) -> Any:
 def encode_block(block: Block, message: Any, parts: Parts | None = None, *, by_name: bool = False) -> None:
     """Fill a BlockDesc. ``parts`` are the encoded parts that other blocks share.
 
-    ``by_name``: with the variables in the order of their names.
+    ``by_name`` puts the variables in the order of their names.
     """
     parts = {} if parts is None else parts
     message.idx, message.parent_idx = block.idx, block.parent_idx

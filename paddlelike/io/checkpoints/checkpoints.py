@@ -445,8 +445,8 @@ class Checkpoints:
     def _remove_all(self, old: Listing, staying: Listing) -> None:
         """Remove checkpoints after a newer one is safe against a power cut.
 
-        If several stay, the newer one is the last but one: the system has had time to write it, so this
-        rarely waits for the disk.
+        Of several checkpoints that stay, the last but one is made safe: the system has usually written
+        it already, so this rarely waits for the disk.
         """
         if not old:
             return

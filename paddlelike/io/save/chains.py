@@ -86,8 +86,8 @@ class ChainWriter:
         """Choose the destination of a variable, and pass a link with a copy of its rows to the transaction.
 
         Return None for a variable in a file of its own name. Without ``shares`` no chain of a base is
-        continued. ``more``: further facts for each link. ``shards``: the table is sharded by id, with room
-        for more rows.
+        continued. ``more`` are further facts for each link. ``shards`` says that the table is sharded by id,
+        with room for more rows.
         """
         value, array = item.value, item.array
         is_table = isinstance(value, SelectedRows) and (value.height() == ANY_ID or "shards" in more)

@@ -119,7 +119,7 @@ def less_than(
 ) -> Variable:
     """Return ``x < y``, element by element, as bool (operator ``less_than``).
 
-    It is written to ``cond`` if that is given; ``force_cpu`` is recorded in the operator.
+    The result is written to ``cond`` if that is given; ``force_cpu`` has no effect.
 
     Returns
     -------

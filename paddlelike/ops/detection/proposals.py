@@ -96,7 +96,8 @@ def propose(
 ) -> tuple[Array, Array]:
     """Return the boxes of one image and their scores, the best first.
 
-    ``info``: height, width, scale. ``offset``: 1 when a box from 3 to 5 is 3 wide, 0 when it is 2 wide.
+    ``info`` holds height, width and scale. ``offset`` is 1 when a box from 3 to 5 is 3 wide, 0 when it is 2
+    wide.
     """
     limit = attrs.pre_nms_topN
     order = _choose_best(scores, limit, is_sorted_later=attrs.nms_thresh > 0)

@@ -25,7 +25,7 @@ Function = Callable[..., Array]
 def in_pieces(function: Function, least: int = LARGE) -> Function:
     """Return an elementwise function of arrays of one shape that processes large arrays in pieces.
 
-    ``least``: the bytes of an array from which on it does.
+    Arrays of ``least`` bytes and more are divided.
 
     >>> double = in_pieces(lambda x: x + x, 1 << 20)
     >>> float(double(np.ones((512, 1024), np.float32)).sum())

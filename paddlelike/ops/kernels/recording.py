@@ -209,7 +209,7 @@ def _find_targets(
 ) -> dict[str, str]:
     """Choose the array that each result is written into: one whose value is no longer read.
 
-    That may be an operand that nothing else reads: ``v * mu + g`` is two operations on v.
+    The target may be an operand that nothing else reads: ``v * mu + g`` is two operations on v.
     """
     indexes = {one.name: index for index, one in enumerate(operations)}
     uses = Counter(name for one in operations for name in one.args)

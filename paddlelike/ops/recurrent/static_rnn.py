@@ -74,7 +74,7 @@ class Recurrent(OpDef):
     """Runs ``sub_block`` for every ``inputs[t]``, and stacks its results.
 
     A step reads in ``ex_states`` the ``states`` of the step before; the first step reads ``initial_states``.
-    ``reverse``: the last ``t`` comes first.
+    With ``reverse`` the last ``t`` comes first.
     """
 
     type = "recurrent"

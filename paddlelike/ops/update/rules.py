@@ -43,7 +43,8 @@ class Rows(enum.Enum):
 class Rule:
     """An expression for one element; see the module.
 
-    ``is_linear``: repeated rows of a gradient may be added one after the other, without a sum before.
+    ``is_linear`` says that repeated rows of a gradient may be applied one after the other, without being
+    summed first.
     """
 
     def __init__(self, function: Callable[..., Any], *, is_linear: bool = False) -> None:

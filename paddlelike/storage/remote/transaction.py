@@ -83,7 +83,8 @@ class RemoteTransaction:
     ) -> bool:
         """Keep the file of ``name`` that was saved as ``record``; return False if it is missing.
 
-        ``otherwise`` is not used: without locks, the second to commit gets an error that says to save again.
+        ``otherwise`` is not used: a store has no locks, and the second save to commit fails with the advice
+        to save again.
 
         Raises
         ------

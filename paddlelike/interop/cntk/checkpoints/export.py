@@ -45,8 +45,8 @@ def export_cntk_checkpoint(
 ) -> CntkReport:
     """Write a program with its optimizer as ``file`` and ``<file>.ckp``, which CNTK's trainer restores.
 
-    In CNTK the model is what ``cntk.Function.load(file)`` opens: a tuple of the outputs, the loss for each
-    sample and its sum, and the same of the metric. A ``Trainer`` made of them, with a learner of the same
+    In CNTK ``cntk.Function.load(file)`` opens the model: a tuple of the outputs, then the loss and the
+    metric, each for every sample and as a sum. A ``Trainer`` made of them, with a learner of the same
     kind, restores the checkpoint and trains on with the same numbers.
 
     Parameters

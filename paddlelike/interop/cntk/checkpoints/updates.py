@@ -227,7 +227,7 @@ def read_value(scope: Scope, name: str) -> Array:
 def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
     """Return the learning rate of an operator here, computed from the rate of a CNTK learner.
 
-    ``reference`` is the number of samples that CNTK's rate is for; 0: those of any minibatch.
+    ``reference`` is the number of samples that CNTK's rate is for; 0 means any minibatch.
     """
     for_batch = rate * batch / reference if reference else rate
     return for_batch * _find_gain(op, batch, unit_gain=unit_gain)

@@ -311,7 +311,8 @@ class Step:
     def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
         """Set the value of an output variable; a value that this step computed is renamed to the variable.
 
-        ``lengths`` are the lengths of its sequences. None: those of the input whose LoD Paddle passes on.
+        ``lengths`` are the lengths of its sequences. None: the lengths of the input whose LoD Paddle passes
+        on.
         """
         if not self.op.output(slot):
             return

@@ -23,7 +23,7 @@ class RoiPool(OpDef):
 
     X ``(N, C, H, W)``; ROIs ``(R, 4)`` as (x1, y1, x2, y2), both ends included, with one sequence per image
     or with the offsets in RoisLod; Out ``(R, C, pooled_height, pooled_width)``. The corners are scaled and
-    rounded to pixels. An empty bin gives 0 and -1; the gradient goes to the first maximum.
+    rounded to pixels. An empty bin gives 0 in Out and -1 in Argmax; the gradient goes to the first maximum.
     """
 
     type = "roi_pool"

@@ -29,7 +29,8 @@ def measure_areas(boxes: Array, *, normalized: bool) -> Array:
 def find_overlaps(first: Array, second: Array, *, normalized: bool) -> Array:
     """Return areas of intersections divided by areas of unions: ``(N, 4)`` and ``(M, 4)`` to ``(N, M)``.
 
-    0 where the boxes do not touch. Two boxes without area at one place give NaN (0 / 0), as in C++.
+    The overlap is 0 where the boxes do not touch. Two boxes without area at one place give NaN (0 / 0), as in
+    C++.
     """
     a, b = (Boxes.measure(boxes, normalized=normalized) for boxes in (first, second))
     return a.find_overlaps(b)

@@ -288,7 +288,7 @@ def _run_cell_back(
     """Multiply the gates' factors, except the output gate's, into gradients. Return the gradient of the
     previous cell.
 
-    Gates begin with their factors in ``d_g``, whose output gate holds its gradient already.
+    At the start ``d_g`` holds the gates' factors, and for the output gate its gradient.
     """
     if cell.stops_gradients:
         return np.zeros_like(d_h) if rows.start == 0 else d_h[:0]

@@ -59,7 +59,8 @@ def run_by_steps(
 ) -> tuple[str, list[str]]:
     """Return the outputs ``(N, T, hidden)`` of rows ``x``, and the last states ``(N, hidden)``.
 
-    ``states``: the initial ones; ``inside``: 1 for each row of a sequence, 0 behind it, ``(N, T, 1)``.
+    ``states`` are the initial states. ``inside``, ``(N, T, 1)``, is 1 for each row of a sequence and 0 behind
+    it.
     """
     from paddlelike.layers.recurrent.static_rnn import StaticRNN
 
