@@ -295,7 +295,7 @@ def _build_starts(
 ) -> list[Step]:
     """Return the operators that set the gradient of one target: to ones of its shape, or to the given value.
 
-    ``alone``: nothing else contributes to the target's gradient.
+    ``alone`` says that nothing else contributes to the target's gradient.
     """
     last = target.block.ops[-1]
     if gradient is not None and alone:

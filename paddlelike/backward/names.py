@@ -16,7 +16,7 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts``: whether the pass gets a number in the program. Passes inside a branch get none."""
+        """``counts`` says whether the pass gets a number in the program. Passes inside a branch get none."""
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes

@@ -60,8 +60,8 @@ def find_path(
 ) -> list[Operator]:
     """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
 
-    ``differentiable``: those that have a gradient. ``wanted``: the variables whose gradients count (None:
-    any), so that the pass may end behind them.
+    ``differentiable`` are the operators that have a gradient. ``wanted`` are the variables whose gradients
+    count (None: any), so that the pass may end behind them.
 
     Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_ends`.
     """

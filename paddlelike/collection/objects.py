@@ -327,7 +327,7 @@ def _parse_record(value: object) -> _Record:
 def _resolve(value: Any, allowed: Mapping[str, Any], known: dict[int, object]) -> object:
     """Return a value with the classes and functions that its references name.
 
-    ``known``: what has been resolved, by identity: a tuple that stands in many places is resolved once.
+    ``known`` holds the resolved objects by identity, so that a tuple in many places is resolved once.
     """
     if isinstance(value, Reference):
         return allowed[f"{value.module}.{value.name}"]

@@ -83,7 +83,7 @@ def lowers(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table, for operators of these types.
 
-    ``across_rows``: it takes sequences, and only where the operator does not work on each row alone.
+    ``across_rows`` says that it takes sequences, and only where the operator does not work on each row alone.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

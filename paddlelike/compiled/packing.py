@@ -30,7 +30,7 @@ def stands_for_none(value: Any, lod: LoD | None) -> bool:
 def find_bucket(count: int, *, steps: int = 4) -> int:
     """Return the padded size for ``count`` rows; beyond 64 rows it is at most a quarter more.
 
-    ``steps``: how many sizes there are between a power of two and the next; with less than 8, fewer for small
+    ``steps`` is the number of sizes between a power of two and the next; with less than 8, fewer for small
     counts, where a compilation costs more than the unused rows of a whole training.
 
     >>> [find_bucket(count) for count in (3, 17, 35, 100, 1000)]
@@ -77,9 +77,9 @@ def find_sizes(
 ) -> dict[int, Sizes]:
     """Return the sizes that sequences with equally many rows, or with the same LoD, share.
 
-    ``padded``: the piece pads sequences to the longest. If padding takes at most twice the rows, sequences
-    share the number of padded rows, so that each longest sequence gives one choice of sizes, not several.
-    ``chosen``: the sequences that have one length by chance.
+    ``padded`` says that the piece pads sequences to the longest. If padding takes at most twice the rows,
+    sequences share the number of padded rows, so that each longest sequence gives one choice of sizes, not
+    several. ``chosen`` are the sequences that have one length by chance.
     """
     rows_alike: dict[Any, list[tuple[Array, LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
@@ -116,10 +116,10 @@ def pack(
 ) -> Packed:
     """Return sequences padded with unused rows up to the next bucket; the unused rows of a gradient are zero.
 
-    ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have. ``alike``:
-    all sequences of the batch have one length, as they will in other batches: the buckets are narrower.
-    ``exact``: ``longest`` is not a bucket, for operators whose results have that size.
-    ``unused``: whether there are unused rows at all.
+    ``least`` gives at least as many rows, and as long sequences, as other parts of the same batch have.
+    ``alike`` says that all sequences have one length, in other batches too: the buckets are narrower.
+    ``exact`` keeps ``longest`` out of the buckets, for operators whose results have that size. ``unused``
+    says whether there are unused rows at all.
     """
     lengths = np.diff(lod[-1])
     bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)

@@ -24,8 +24,8 @@ def make_classes(
 ) -> Callable[[str], MessageClass]:
     """Return a function that maps a message's name in the table to its class.
 
-    ``package``: the name of the messages' package; ``syntax``: "proto2" or "proto3"; ``enums``: the types
-    that are enumerations, which may be nested as messages are.
+    ``package`` is the name of the messages' package, ``syntax`` "proto2" or "proto3". ``enums`` are the
+    types that are enumerations; they may be nested like messages.
     """
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 

@@ -98,7 +98,7 @@ def _show_folded(
 def _fold(trace: TracebackType | None, *, by_caller: bool) -> list[TracebackType] | None:
     """Return the entries outside this package, or None to show the whole traceback.
 
-    ``by_caller``: the arguments of the user's call are wrong.
+    ``by_caller`` says that the arguments of the user's call are wrong.
     """
     entries = _list(trace)
     kept = [one for one in entries if not _is_ours(one.tb_frame)]

@@ -281,7 +281,7 @@ def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
 
 
 def _join(facts: _Facts, layers: Flow, heads: list[int], counts: dict[int, int] | None = None) -> Flow:
-    """Join layers with equal heads. ``counts``: the number of equal blocks per head."""
+    """Join layers with equal heads. ``counts`` is the number of equal blocks per head."""
     kept = sorted(set(heads))
     number = {node: place for place, node in enumerate(kept)}
     members: dict[int, list[int]] = defaultdict(list)

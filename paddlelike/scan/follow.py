@@ -80,7 +80,7 @@ class Folder(Facts):
     def _list_own(self, module: Unit, *, whole: bool) -> dict[Place, int]:
         """Return the findings in a module and, as possible ones, in its functions.
 
-        ``whole``: in what these call and import as well.
+        ``whole`` includes what these call and import.
         """
         if module.file in self.own and not whole:
             return self.own[module.file]

@@ -65,7 +65,7 @@ def _say_absent(path: str) -> Problem:
 def find_attribute(path: str, owner: object, name: str, *, imported: bool = False) -> object | Problem:
     """Return the attribute of a module, class or object of ours, or why it is not there.
 
-    ``imported``: by ``from path import name``.
+    ``imported`` says that it is imported by ``from path import name``.
     """
     if owner is _PADDLE and name in import_paddle._SWITCHES and not imported:
         return _do_nothing
@@ -100,7 +100,7 @@ def find_call_problem(
 ) -> Problem | None:
     """Return why a call of this package fails; None if it succeeds, or if that is unknown.
 
-    ``whole``: every argument is written out, no ``*`` or ``**``.
+    ``whole`` says that every argument is written out, without ``*`` and ``**``.
     """
     if type(found) is not type and isinstance(found, type) and type(found).__name__ == "_LeftOutName":
         try:

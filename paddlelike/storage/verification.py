@@ -178,8 +178,8 @@ def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, A
     """Return the files that a save replaces by files of the same variables with other names.
 
     A variable is stored in a file of its name or in a chain of links, whose facts have ``link``. Saving one
-    form ends the other; saving a chain ends the links that are not in the save. ``saved``: the facts of the
-    save's files.
+    form ends the other; saving a chain ends the links that are not in the save. ``saved`` are the facts of
+    the save's files.
 
     >>> whole, link = {"variable": "w"}, {"variable": "w", "link": {}}
     >>> records = {"w": Record(1, None, (0, 0), whole), "w.0": Record(1, None, (0, 0), link)}

@@ -81,7 +81,7 @@ def compile_piece(
 ) -> Executable:
     """Return a piece, compiled for values of these shapes and for these sizes.
 
-    It may write into the memory of ``donated``. ``same``: pairs of positions whose values are equal,
+    It may write into the memory of ``donated``. ``same`` are pairs of positions whose values are equal,
     before and after.
 
     Raises RefusedError for an operator that cannot be traced.

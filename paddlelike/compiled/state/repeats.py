@@ -153,7 +153,7 @@ def create_repeat(
 ) -> Repeat | None:
     """Return the state for the next run of a plan's only piece, or None if each run must check its values.
 
-    ``given``: the inputs of the piece. ``same``: the persistables that share an array with another.
+    ``given`` are the inputs of the piece. ``same`` are the persistables that share an array with another.
     """
     scope, array_type, persistables = frame.scope, find_array_type(), plan.layout.persistables
     plain = scope.parent is None and not frame.lods and not frame.unshown

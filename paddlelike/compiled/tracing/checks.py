@@ -61,8 +61,8 @@ class _Steps(NamedTuple):
 def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> object:
     """Return the last result of a traced piece as a function of the flat arguments of the piece.
 
-    ``on_cpu``: numpy computes it where it can, in a tenth of the time of a call of XLA. Return None if the
-    result depends on floating-point values, since that check may take as long as the piece.
+    With ``on_cpu`` numpy computes it where it can, in a tenth of the time of a call of XLA. Return None if
+    the result depends on floating-point values, since that check may take as long as the piece.
 
     Examples
     --------

@@ -17,10 +17,10 @@ _LARGE: Final = 1 << 20  # from this many bytes on, copying an array takes longe
 def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[int]) -> Callable[..., Any]:
     """Return the function of a piece that keeps old persistables unless all checks hold.
 
-    ``traced``: a function of a list of persistables to overwrite, those at ``places``, and of other values.
-    It returns a list of ``results``, also by position, and whether each check holds. The returned function
-    has a third result: old persistables by position, where the new ones have another shape (such as the table
-    of `auc` after the first step).
+    ``traced`` is a function of a list of persistables to overwrite (those at ``places``), and of other
+    values. It returns a list of ``results``, also by position, and whether each check holds. The returned
+    function has a third result: old persistables by position, where the new ones have another shape (such as
+    the table of `auc` after the first step).
 
     A choice between an old and a new array needs both, so it copies every table with some updated rows.
     Therefore operations that only such updates need are in a branch, which runs if the checks hold.

@@ -31,8 +31,8 @@ Array = np.ndarray[Any, Any]
 def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
     """Join a job through JAX's runtime; return the texts that its workers share.
 
-    ``window``: seconds to wait for the other workers. ``lease``: seconds after which a silent worker is lost.
-    ``ending``: is set when this process ends.
+    ``window`` is the time to wait for the other workers, in seconds. ``lease`` is the time after which a
+    silent worker is lost, in seconds. ``ending`` is set when this process ends.
 
     Raises
     ------

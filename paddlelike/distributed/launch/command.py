@@ -39,7 +39,7 @@ def main(
 ) -> int:
     """Run the launcher and return its exit code. Exits with code 2 for an invalid command line.
 
-    ``run_mode``: the default kind of job.
+    ``run_mode`` is the default kind of job.
     """
     parser = make_parser(program, log_dir, run_mode)
     options = parser.parse_args(arguments)

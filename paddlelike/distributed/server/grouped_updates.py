@@ -66,7 +66,7 @@ class GroupedUpdate:
     def run(self, ctx: Context, contributions: Sequence[Contribution]) -> bool:
         """Update the parameters; return False, without an update, if a value has another kind.
 
-        ``contributions``: in the order of trainer ids; the first one's gradients become the mean.
+        ``contributions`` are in the order of trainer ids; the first one's gradients become the mean.
         """
         if not contributions or not all(one.is_dense(self.indexes) for one in contributions):
             return False

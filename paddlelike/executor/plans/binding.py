@@ -21,7 +21,8 @@ Store = Callable[[Frame, Any], None]
 def make_taker(positions: Positions, copied: frozenset[int] = frozenset()) -> Take:
     """Return a function that reads the inputs from the values, one item per slot.
 
-    ``copied``: indexes of slots that the kernel may write into although their variables must not change.
+    ``copied`` are the indexes of slots that the kernel may write into although their variables must not
+    change.
     """
     take = _make_taker(positions)
     if not copied:

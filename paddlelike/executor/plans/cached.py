@@ -21,7 +21,8 @@ def get_plan(
 ) -> Plan:
     """Return the plan for this choice of feeds and fetches, created at its first use.
 
-    ``pruned_to``: run only these operators and what they and the fetches need. None: run all operators.
+    ``pruned_to`` are the only operators to run, besides the ones that they and the fetches need. None: run
+    all operators.
     """
     key = (kind, frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)

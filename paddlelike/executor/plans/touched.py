@@ -38,7 +38,7 @@ def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str
     """Return the operators whose dense gradients may remain rows.
 
     Such a gradient is written once, by a lookup or as the sum of several of them, and read once, by an
-    update. ``keep``: variables that are fed or fetched.
+    update. ``keep`` are the variables that are fed or fetched.
     """
     classes = [registry.find_for_version(op.type, block.program.paddle_version) for op in ops]
     if not any(cls is not None and _makes_rows(cls, op) for cls, op in zip(classes, ops, strict=True)):

@@ -124,7 +124,8 @@ def _walk(value: object, where: str, *, others: bool = False) -> Iterator[tuple[
 def describe_variable(
     uid: str, kind: int, dtype: DTypeLike, shape: tuple[int, ...], **more: object
 ) -> dict[str, Any]:
-    """Return a variable of a function as CNTK writes it. ``more``: ``name``, ``value``, ``dynamic_axis``.
+    """Return a variable of a function as CNTK writes it. ``more`` are further entries: ``name``, ``value``,
+    ``dynamic_axis``.
 
     ``kind`` is 0 for an input, 2 for a parameter, 3 for a constant.
     """

@@ -29,7 +29,7 @@ _VAR_TYPES: Final = {int(kind): kind for kind in VarType}  # calling an enum tak
 def decode_program(data: bytes, *, trusted: bool = False) -> Program:
     """Return the program in ``data``: a ProgramDesc, or a program of Paddle 3 (``inference.json``).
 
-    ``trusted``: an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
+    With ``trusted`` an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
     Raises FormatError for bytes that are not a usable program, TypeError for anything but bytes.
     """
     if not isinstance(data, bytes | bytearray | memoryview):

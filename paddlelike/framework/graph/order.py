@@ -27,7 +27,7 @@ _SIZES: Final = (
 def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
     """Return names in the order in which a hash table yields them after inserting them in turn.
 
-    ``tables``: the number of tables, each filled in the order of the one before.
+    ``tables`` is the number of tables, each filled in the order of the previous one.
 
     >>> order_as_hashed(["fc_0.w_0", "fc_0.b_0", "learning_rate_0"])
     ['learning_rate_0', 'fc_0.b_0', 'fc_0.w_0']

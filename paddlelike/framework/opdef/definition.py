@@ -249,7 +249,8 @@ class OpDef:
     def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         """Return the number of products that a matrix operator adds up; 0 for other operators.
 
-        ``shapes``: the shape of the first array in each slot; for a gradient slot the key lacks ``@GRAD``.
+        ``shapes`` holds the shape of the first array in each slot; for a gradient slot the key lacks
+        ``@GRAD``.
         """
         return 0
 

@@ -36,7 +36,7 @@ def remember_origin(
 ) -> None:
     """Store the original function of a program, without the values that are ``held`` in the scope.
 
-    ``refs``: CNTK's values by variable.
+    ``refs`` are CNTK's values by variable.
     """
     leaves = [
         {**one, "value": np.empty((0,), one["value"].dtype)} if one["uid"] in held else one

@@ -294,9 +294,9 @@ class Checkpoints:
     ) -> dict[str, Any] | None:
         """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
 
-        ``only``: a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
-        ``damaged``: the damaged checkpoints with their problems; a warning for each names the one that is
-        loaded instead.
+        With ``only``, a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
+        ``damaged`` are the damaged checkpoints with their problems; a warning for each names the one that
+        is loaded instead.
         """
         damaged = dict(damaged)
         for checkpoint in candidates:

@@ -31,7 +31,7 @@ from paddlelike.storage.options import SaveOptions
 def open_files(ops: Sequence[OpView], *, alone: bool) -> RunFiles:
     """Return the files of a run with these operators (the hook ``open_files`` of the executor).
 
-    ``alone``: the program has no other operators.
+    ``alone`` says that the program has no other operators.
     """
     return RunFiles(ops, unchanging=alone and all(op.type.startswith("save") for op in ops))
 

@@ -201,7 +201,7 @@ class DistributeFpnProposals(OpDef):
 def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
     """Return the level of each region, from 0, and its position when the regions of all levels are joined.
 
-    ``scale``: sizes of the regions, divided by the size of ``refer_level``.
+    ``scale`` holds the sizes of the regions, divided by the size of ``refer_level``.
     """
     with np.errstate(divide="ignore"):
         steps = np.log2(scale, dtype=np.float64).astype(scale.dtype)

@@ -301,8 +301,8 @@ def edit_table(
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return statistics of
     it.
 
-    ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add a
-    day to what is unseen), ``clear`` or ``count``. The answer says how many rows were forgotten, and how many
+    ``do`` is ``shrink`` (``how`` as for :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add
+    a day to unseen rows), ``clear`` or ``count``. The answer says how many rows were forgotten, and how many
     there are.
     """
     before, every = table.count_rows(), (table, counts, *states)

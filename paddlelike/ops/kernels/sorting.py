@@ -29,7 +29,8 @@ def argsort_descending(keys: Array) -> Array:
 def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
     """Return the indexes that sort ``keys`` from high to low, with equal keys in the order that C++ gives.
 
-    ``first``: as ``std::partial_sort`` does for that many, which alone are returned. None: ``std::sort``.
+    With ``first``, sort as ``std::partial_sort`` does for that many; only they are returned. None:
+    ``std::sort``.
     """
     order = argsort_descending(keys)
     count = len(keys) if first is None else min(first, len(keys))

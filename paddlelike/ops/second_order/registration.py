@@ -23,8 +23,8 @@ def register_second_order(
 ) -> None:
     """Register ``<type>_grad_grad`` as the gradient of ``<type>_grad``.
 
-    ``kernel`` takes the inputs by position, None for those that are absent. ``needs``: outputs that are left
-    out where none of some inputs is there, as they would be zero.
+    ``kernel`` takes the inputs by position, None for those that are absent. ``needs`` names outputs that are
+    left out where some inputs are all missing, as they would be zero.
     """
     forward = registry.find(type)
     name = f"{type}_grad_grad"

@@ -99,9 +99,10 @@ def write_staged(
     begun: int = 0,
 ) -> None:
     """Write ``staged``: the token of the new version or its files' stamps, and the files of the current
-    version. ``dropped``: the files that only the previous version has, if that stays until the new one is on
-    the disk; ``staged`` is then written to the disk, with its name. ``begun``: a time before all files of the
-    new version except ``written``, which are linked from earlier saves, by the clock that dates the files.
+    version. ``dropped`` are the files that only the previous version has, if that stays until the new one is
+    on the disk; ``staged`` is then written to the disk, with its name. ``begun`` is a time, by the clock that
+    dates the files, before all files of the new version except ``written``, which are linked from earlier
+    saves.
 
     Raises
     ------
@@ -128,7 +129,8 @@ def write_staged(
 def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     """Finish or remove the leftovers of a killed process. The caller holds the lock.
 
-    ``spare``: keep the previous version for the next save. ``synced``: the new version is on the disk.
+    ``spare`` keeps the previous version for the next save. ``synced`` says that the new version is on the
+    disk.
 
     Raises
     ------

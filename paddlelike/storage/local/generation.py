@@ -235,8 +235,8 @@ class Generation:
     ) -> None:
         """Write ``staged``: the identity of the new version, and the files of the current one.
 
-        ``shared``: the files shared with another directory. ``keep``: the present version stays beside the
-        directory after the commit.
+        ``shared`` are the files shared with another directory. With ``keep`` the present version stays beside
+        the directory after the commit.
         """
         if self.step != "exchange":
             return

@@ -35,7 +35,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     """Sync a commit, call ``finish``, which removes the previous version, and release the lock.
 
     The lock is handed over here, so that after an interrupt either its holder or the thread has it.
-    ``nbytes``: the written bytes; the call waits for the bytes of a small save.
+    ``nbytes`` is the number of written bytes; the call waits for the bytes of a small save.
     """
     problems: list[str] = []
     handed = Lock(layout.lock, layout.base)

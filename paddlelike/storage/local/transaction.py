@@ -157,8 +157,8 @@ class Transaction:
 
     def reserve(self, *, wait: bool = False) -> bool:
         """Take the lock now, if the directory exists and nobody holds it; return whether it was taken. Files
-        that :meth:`keep` finds then stay unchanged until :meth:`commit` or :meth:`release`. ``wait``: wait
-        while the disk writes the previous save.
+        that :meth:`keep` finds then stay unchanged until :meth:`commit` or :meth:`release`. With ``wait``,
+        wait while the disk writes the previous save.
         """
         if wait:
             wait_for_disk(self._layout)

@@ -127,7 +127,8 @@ class Link:
     def record_failure(self, now: float, timeout: float) -> float:
         """Record a failed call and back off; return the seconds since calls began to fail.
 
-        ``timeout``: of the call. One that lasted longer had been sending what was still being computed.
+        ``timeout`` is the timeout of the call, in seconds. One that lasted longer had been sending what was
+        still being computed.
         """
         self.failures += 1
         if self.failing_since is None:

@@ -106,7 +106,7 @@ def keep_boxes(
 ) -> tuple[Array, Array, Array]:
     """Return rows (label, score, box) of all images, indices of their boxes, and numbers per image.
 
-    ``starts``: where the boxes of each image begin, if every class has its own.
+    ``starts`` says where the boxes of each image begin, if every class has its own.
     """
     images, firsts = _keep_in_parts(boxes, scores, starts, attrs)
     index = np.concatenate([kept.place + first for kept, first in zip(images, firsts, strict=True)])

@@ -221,7 +221,7 @@ def find_factors(
 ) -> None:
     """Write the factors that turn gradients of cell and output into gradients of an LSTM's gates.
 
-    Candidate and cell are a tangent. ``stops``: gradients stop at the cell, whose factors are 0.
+    Candidate and cell are a tangent. With ``stops``, gradients stop at the cell, whose factors are 0.
     """
     width = active.shape[1]
     one = gates.dtype.type(1)

@@ -166,7 +166,7 @@ def _find_positions(
 ) -> Array:
     """Return the positions of the output elements in the input, in float32 as Paddle computes them.
 
-    ``scale``: how much larger the output is; 0: the ratio of the sizes.
+    ``scale`` says how much larger the output is; 0 takes the ratio of the sizes.
     """
     i: Array = np.arange(count, dtype=np.float32)
     if count == 1:

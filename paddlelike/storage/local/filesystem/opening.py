@@ -37,7 +37,7 @@ _KINDS: Final = {
 def open_regular(path: str, *, own: bool = False) -> tuple[OpenFile, os.stat_result]:
     """Return an open file and the result of ``stat`` for it.
 
-    ``own``: not through a link, and only where this user owns the file.
+    With ``own`` it follows no link, and opens only a file of this user.
 
     Raises
     ------

@@ -97,8 +97,8 @@ def _find_best_path(
 ) -> tuple[str, str]:
     """Return the labels (N, T) of the best paths through scores (N, T, labels), and their scores (N,).
 
-    ``transition``: the scores of first labels, from label to label, and of last labels. Viterbi 1967, as two
-    scans: along the steps and back.
+    ``transition`` holds the scores of first labels, of steps from label to label, and of last labels. Viterbi
+    1967, as two scans: along the steps and back.
     """
     start, between, end = transition
     element = dtype_row(dtype).onnx

@@ -85,8 +85,8 @@ def _find_places(
 ) -> tuple[list[str], str | None]:
     """Return, for each axis of the operand, the index of every element and a mask of indexes outside.
 
-    ``shape``: of the elements; ``windows``: those of its axes that go along a part of the operand, in the
-    order of ``inner``, the operand's axes. The other axes belong to the indices. Return None when no
+    ``shape`` is the shape of the elements. ``windows`` are its axes that go along a part of the operand,
+    in the order of ``inner``, the operand's axes. The other axes belong to the indices. Return None when no
     index can be outside.
     """
     rank, dims = len(shape), e.shapes[0]

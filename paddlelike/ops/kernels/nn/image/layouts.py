@@ -39,7 +39,7 @@ def tile(values: Array, times: int) -> Array:
 def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array, *, over: bool = False) -> Array:
     """Return ``ufunc(x, values)`` for images with channels last in memory, and values ``(C,)``.
 
-    ``over``: in the memory of x.
+    With ``over`` the result overwrites x.
     """
     rows = as_channels_last(x).reshape(-1, x.shape[1])
     fold = fold_rows(*rows.shape)

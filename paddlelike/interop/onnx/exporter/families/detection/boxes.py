@@ -63,7 +63,7 @@ def _convert_iou(step: Step) -> str:
 def find_overlaps(step: Step, first: str, second: str, axis: int, edge: str, *, touching: bool) -> str:
     """Return the overlap of each box of ``first``, along the dim before ``axis``, with each of ``second``.
 
-    ``touching``: boxes less than an ``edge`` apart have none.
+    With ``touching``, boxes less than an ``edge`` apart have none.
     """
     mine, theirs = _edges(step, step.unsqueeze(first, axis)), _edges(step, step.unsqueeze(second, axis - 1))
     zero = step.add("Sub", edge, edge)
