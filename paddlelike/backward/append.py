@@ -115,8 +115,8 @@ def append_in_branch(
 ) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss to a new block, for a loss of the current branch or an outer block.
 
-    The pass goes on through the blocks around the branch. Whoever completes the branch appends the operator
-    that runs the new block. Returns and raises as :func:`append_backward` does.
+    The pass goes on through the blocks around the branch. The caller that completes the branch appends the
+    operator that runs the new block. Returns and raises as :func:`append_backward` does.
     """
     program = loss.block.program
     branch = program.current_block()

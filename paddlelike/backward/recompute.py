@@ -40,9 +40,9 @@ def build_recomputing_steps(
 ) -> tuple[list[Step], list[Step | Operator]]:
     """Return the operators of the backward pass from ``loss``, including the recomputation of activations.
 
-    Also what :func:`finish_as_fluid` needs: the gradients outside of all segments, and the segments. Gives
-    every dropout a seed of its own, so that both runs of it drop the same elements. Raises GraphError for an
-    operator that runs a block.
+    The result also holds what :func:`finish_as_fluid` needs: the gradients outside of all segments, and the
+    segments. Gives every dropout a seed of its own, so that both runs of it drop the same elements. Raises
+    GraphError for an operator that runs a block.
     """
     ops = find_path(block, {loss}, stops, differentiable=False)
     for op in ops:

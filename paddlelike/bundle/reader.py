@@ -278,7 +278,7 @@ class _Members:
 def _decode(data: bytes, name: str) -> Array | Placeholder:
     """Return the array of a member: an NPY file, after a small pickle for arrays of a GPU.
 
-    Of objects and records: a placeholder in its place.
+    An array of objects or records gives a placeholder.
     """
     at = data.find(npy.MAGIC, 0, _PREFIX)
     if at < 0:

@@ -254,7 +254,7 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
         """Return how the contents differ from the format's own checksums; None if they match or there are
         none.
 
-        Those that reading compares anyway need not be compared here.
+        Checksums that reading compares anyway need not be compared here.
         """
         return None
 

@@ -76,9 +76,9 @@ def open_zip(file: Source, *, doubled: bool = False) -> dict[str, Member]:
     """Return the members by name, in the order of the file.
 
     Raises FormatError for a damaged file, an encrypted member, a size that cannot be or is too large to
-    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``. What the
-    directory says is compared with the count in the end record and with the header before each member, so
-    that damage in it drops or renames nothing.
+    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``. The
+    directory's entries are compared with the count in the end record and with the header before each member,
+    so that damage in it drops or renames nothing.
     """
     found: dict[str, Member] = {}
     with _open_archive(file) as archive:

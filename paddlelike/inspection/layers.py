@@ -116,7 +116,7 @@ def list_layers(program: Program) -> LayerTable:
     """Return the layers of the forward part of a program.
 
     Operators next to each other whose outputs have the same name before the dot (``fc_0.tmp_0``,
-    ``fc_0.tmp_1``) are one layer. What loops and branches run follows them, indented.
+    ``fc_0.tmp_1``) are one layer. The layers inside loops and branches follow them, indented.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()

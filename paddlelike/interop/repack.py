@@ -184,7 +184,7 @@ def prune(
 def _find_needed_feeds(program: Program, wanted: list[str]) -> list[str]:
     """Return the feeds of a model that some of its variables depend on.
 
-    Of a program without feed operators these are the variables that no operator computes.
+    In a program without feed operators these are the variables that no operator computes.
     """
     from paddlelike.framework.passes.views import find_needed_ops
 

@@ -105,7 +105,7 @@ class Session:
     ) -> Any:
         """Return the value of a variable or of an output of the network; run an assignment or a program.
 
-        ``feed_dict`` gives values by placeholder, or by variable of the network. Of several fetches: a list.
+        ``feed_dict`` gives values by placeholder, or by variable of the network. Several fetches give a list.
         """
         feed = dict(feed_dict or {})
         if isinstance(fetches, Variable):

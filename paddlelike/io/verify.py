@@ -152,7 +152,7 @@ def check_problems(
 ) -> tuple[str, ...]:
     """Warn, and return a line for the report, if files differ from a manifest of another save.
 
-    Also warn of a manifest that cannot be used.
+    It also warns of a manifest that cannot be used.
 
     ``bad`` is a line for each file that differs, ``shown`` the source as errors name it, and ``count`` how
     many files were compared.

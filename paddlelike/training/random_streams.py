@@ -67,7 +67,8 @@ class RandomStream:
     The generators are exchanged while the reader works, so that a reader gives the same samples whatever the
     script draws in between. Beside a loader, whose thread reads at any time, the script should not draw from
     them. For a reader that starts threads that read (``fluid.io.buffered``) they are left alone after the
-    first sample. What the threads of ``xmap_readers`` map must not draw: the threads have no order.
+    first sample. The function that the threads of ``xmap_readers`` call must not draw numbers: the threads
+    have no order.
     """
 
     def __init__(self) -> None:

@@ -40,8 +40,8 @@ def command(
 
     GET / is a page to fill in inputs: images are dropped, rows are forms. GET /docs shows the interface, and
     GET /openapi.json describes it; GET /model says what the model feeds and fetches; POST /predict takes
-    {"inputs": {name: nested lists}} and answers {"outputs": {name: {"dtype", "shape", "values"}}}. What is
-    not finite is the text "nan", "inf" or "-inf". Runs follow each other.
+    {"inputs": {name: nested lists}} and answers {"outputs": {name: {"dtype", "shape", "values"}}}. Numbers
+    that are not finite become the texts "nan", "inf" or "-inf". Runs follow each other.
 
     The exit status is 2 if the model cannot be loaded; one that does more than compute is refused.
     """

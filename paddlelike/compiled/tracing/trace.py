@@ -312,8 +312,8 @@ class Trace:
 def _find_key(op: Operator, base: type[OpDef]) -> object:
     """Return the key of the forward operator's record for a gradient operator.
 
-    The key is the first result with a gradient: there may be thousands of operators of one type. None
-    replaces a result whose gradient has a name of its own.
+    The key is the first result with a gradient: there may be thousands of operators of one type. In
+    the key, None replaces a result whose gradient has a name of its own.
     """
     for i, name in enumerate(op.input(base.output_slots[0].name + GRAD)):
         if GRAD in name:

@@ -278,8 +278,8 @@ class Collective(Fleet):
     ) -> TrainStatus | None:
         """Load the newest checkpoint below ``path``, on every worker; return its position in training.
 
-        None where there is none, unless ``ignore_empty`` is False. What ``fs`` downloads is kept below
-        ``local_cache_path`` meanwhile, by ``trainer_id``.
+        Return None where there is no checkpoint, unless ``ignore_empty`` is False. The files that ``fs``
+        downloads are kept below ``local_cache_path`` meanwhile, by ``trainer_id``.
 
         Raises
         ------

@@ -28,7 +28,7 @@ class Role(IntEnum):
 class RoleMakerBase:
     """The base of role makers; subclasses determine the role in ``generate_role``.
 
-    That sets ``_role``, ``_current_id``, ``_server_endpoints``, ``_worker_endpoints`` and ``_trainers_num``.
+    It sets ``_role``, ``_current_id``, ``_server_endpoints``, ``_worker_endpoints`` and ``_trainers_num``.
     """
 
     def __init__(self) -> None:

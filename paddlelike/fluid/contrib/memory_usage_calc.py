@@ -13,8 +13,8 @@ __all__ = ["memory_usage"]
 def memory_usage(program: Program, batch_size: int) -> tuple[float, float, str]:
     """Return the lowest and the highest estimate of the memory of all results of block 0, and the unit.
 
-    It counts every result once and adds 5% and 10%. What a run takes is less, because results are dropped
-    after their last reader.
+    It counts every result once and adds 5% and 10%. A run takes less, because results are dropped after
+    their last reader.
 
     Parameters
     ----------

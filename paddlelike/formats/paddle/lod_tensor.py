@@ -223,7 +223,7 @@ def to_fp16(value: LoDTensor | Array) -> LoDTensor:
 def _decode_plain(front: bytes) -> tuple[VarType, tuple[int, ...], int] | None:
     """Return element type, shape and size in bytes that a header without LoD states.
 
-    None where the header has a LoD or is damaged.
+    Return None where the header has a LoD or is damaged.
     """
     if len(front) < _PLAIN.size:
         return None

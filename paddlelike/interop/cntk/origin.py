@@ -58,8 +58,8 @@ def find_origin(
 ) -> dict[str, Any] | None:
     """Return the original CNTK function of a program, with the values of the scope.
 
-    None where the program was not read from one, has been changed, or other inputs or outputs are meant.
-    Raises NotInitializedError when a parameter holds no value.
+    Return None where the program was not read from one, has been changed, or other inputs or outputs are
+    meant. Raises NotInitializedError when a parameter holds no value.
     """
     origin: dict[str, Any] = program.__dict__.get("_cntk_origin", {})
     if not origin or origin["version"] != program._version:
@@ -72,8 +72,8 @@ def find_origin(
 def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
     """Return the unchanged part of ``program``, which is the part of ``source`` that is exported.
 
-    None where ``source`` was not read from a CNTK function. Raises NotInitializedError when a parameter holds
-    no value.
+    Return None where ``source`` was not read from a CNTK function. Raises NotInitializedError when a
+    parameter holds no value.
     """
     origin: dict[str, Any] = source.__dict__.get("_cntk_origin", {})
     if not origin:

@@ -25,7 +25,7 @@ def log(x: Array) -> Array:
 def round_packets(x: Array) -> Array:
     """Return the nearest integers: halves to even in whole packets of 32 bytes, away from 0 in the rest.
 
-    That is Eigen's way with AVX: see the quirk ``round_packets``. The textbook's is C's ``round`` for all.
+    This is Eigen's way with AVX: see the quirk ``round_packets``. The textbook's is C's ``round`` for all.
     """
     if not follows_fluid("round_packets"):
         return _round_away(x)

@@ -16,7 +16,7 @@ class PositiveNegativePair(OpDef):
 
     Score ``(N, W)``, read in ``column``; Label, QueryID (int64) and Weight ``(N, 1)``. A pair is positive
     if its scores are in the order of its labels, else negative; as in Paddle a pair of equal scores counts
-    as neutral and as negative. A pair weighs the mean of its weights. What was accumulated before is added.
+    as neutral and as negative. A pair weighs the mean of its weights. The accumulated counts are added.
     """
 
     type = "positive_negative_pair"

@@ -261,8 +261,8 @@ def _translate_operators(
 def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
     """Translate every operator. Return those that ONNX cannot express: their types and the reasons.
 
-    Keys are indices in the outermost block, negative for other blocks. No reason means that ONNX has no
-    counterpart of the type.
+    Keys are indices in the outermost block, negative for other blocks. An empty reason means that ONNX
+    has no counterpart of the type.
     """
     refused: dict[int, tuple[str, str]] = {}
     for op in (op for block in program.blocks[1:] for op in block.ops):

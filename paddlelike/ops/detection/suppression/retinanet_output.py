@@ -33,8 +33,8 @@ class RetinanetDetectionOutput(OpDef):
     For each level BBoxes ``(N, M, 4)``: moves of Anchors ``(M, 4)``; Scores ``(N, M, C)``; ImInfo ``(N,
     3)``: height, width, scale. Out ``(D, 6)``: (class from 1 on, score, x1, y1, x2, y2) in the original
     image, with one sequence per image. Of each level the ``nms_top_k`` scores above ``score_threshold``
-    (above 0 at the last level) are taken, those that overlap a better one of their class dropped,
-    ``keep_top_k`` of an image kept.
+    (above 0 at the last level) are taken, boxes that overlap a better one of their class are dropped,
+    and ``keep_top_k`` of an image are kept.
     """
 
     type = "retinanet_detection_output"

@@ -18,7 +18,8 @@ def is_above(
 ) -> bool | None:
     """Return whether the overlap of two boxes, or two polygons, is above the threshold.
 
-    None when the overlap is near the threshold, and for shapes that are empty, upside down or not convex.
+    Return None when the overlap is near the threshold, and for shapes that are empty, upside down or not
+    convex.
     """
     overlap = (
         _overlap_boxes(first, second, normalized) if len(first) == 4 else _overlap_polygons(first, second)

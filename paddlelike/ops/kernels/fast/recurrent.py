@@ -28,8 +28,8 @@ _BIAS = np.int32(127)  # of a float32's exponent, which begins at bit 23
 def _exponentiate(x: Array, powers: Array) -> None:
     """Compute ``x = exp(x)`` for elements in [-87, 88]; ``powers`` is scratch memory of as many int32.
 
-    Of float32 to a unit in the last place, in loops that a compiler turns into vectors, which it cannot do
-    with calls of the C library.
+    For float32 the result is right to a unit in the last place. It is computed in loops that a compiler turns
+    into vectors, which it cannot do with calls of the C library.
     """
     if x.itemsize == 8:
         for j in range(len(x)):

@@ -43,7 +43,7 @@ def roi_align(
 def _sample_axis(start: Array, end: Array, bins: int, ratio: int, length: int) -> Array:
     """Return the weight of every pixel in the mean of each bin, along one dim: (R, bins, length).
 
-    Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image,
+    Without a ratio the points of a bin are at most a pixel apart. In a bin that is larger than the image,
     only the points inside are computed: at most two for each pixel.
     """
     dtype = start.dtype

@@ -129,7 +129,7 @@ def list_places(
 def _convolve_planes(x: Array, w: Array, windows: Windows) -> Array:
     """Return a convolution of each channel with a kernel of its own: products that XLA fuses.
 
-    Those of float16 are added up in float32, as a product of matrices does.
+    Planes of float16 are added up in float32, as in a product of matrices.
     """
     dtype, wide = x.dtype, jnp.promote_types(x.dtype, jnp.float32)
     factors = w.astype(wide).reshape(1, w.shape[0], -1, *[1] * len(windows.kernel))
@@ -197,8 +197,8 @@ def conv_transpose(
 def _interleave(x: Array, w: Array, windows: Windows, dims: Sequence[int], groups: int) -> Array | None:
     """Compute a strided transposed convolution with groups as several without stride, one per remainder.
 
-    None where steps are wider than the kernel, padding as wide, or the kernel has gaps. The gradient of the
-    plain convolution puts zeros between the data: 32 groups of 4 x 4 on 4 x 32 x 32 x 32 take 6.2 ms
+    Return None where steps are wider than the kernel, padding as wide, or the kernel has gaps. The gradient
+    of the plain convolution puts zeros between the data: 32 groups of 4 x 4 on 4 x 32 x 32 x 32 take 6.2 ms
     with gradients, here 2.1.
     """
     strides = windows.strides
