@@ -111,9 +111,9 @@ def profiler(
     Parameters
     ----------
     state, tracer_option
-        As for :func:`start_profiler`.
+        The same as for :func:`start_profiler`.
     sorted_key, profile_path
-        As for :func:`stop_profiler`.
+        The same as for :func:`stop_profiler`.
 
     Raises
     ------

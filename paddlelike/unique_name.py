@@ -61,7 +61,7 @@ def generate(key: str) -> str:
     Parameters
     ----------
     key
-        What the name begins with, such as "fc".
+        The beginning of the name, such as "fc".
 
     Returns
     -------

@@ -111,7 +111,7 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
     d
         A list of dims.
     b
-        For batches, which expressions here do not have.
+        It has no effect: expressions here have no batch.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     d
         A list of dims.
     b
-        For batches, which expressions here do not have.
+        It has no effect: expressions here have no batch.
     n
         The divisor of sums; 0 for the number of elements.
 

@@ -62,7 +62,7 @@ class Copies:
     refused : str or None
         Why numpy ran the copies the last time.
     compilations, seconds
-        As of a :class:`~paddlelike.compiled.pieces.piece.Piece`.
+        The same as for a :class:`~paddlelike.compiled.pieces.piece.Piece`.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ def view_strided(array: Array, shape: Sequence[int], steps: Sequence[int]) -> Ar
     Parameters
     ----------
     array
-        In C order, of any shape.
+        An array in C order, of any shape.
     shape
         The shape of the view.
     steps

@@ -118,7 +118,7 @@ def build_dict(pattern: re.Pattern[str], cutoff: int) -> dict[Any, int]:
     Parameters
     ----------
     pattern
-        Which files of the archive are read: those whose name it matches.
+        A pattern of the names of the files that are read from the archive.
     cutoff
         The highest count of a word that is left out.
 
@@ -159,7 +159,7 @@ def tokenize(pattern: re.Pattern[str]) -> Iterator[list[bytes]]:
     Parameters
     ----------
     pattern
-        Which files of the archive are read: those whose name it matches.
+        A pattern of the names of the files that are read from the archive.
 
     Returns
     -------

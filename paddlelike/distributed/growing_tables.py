@@ -132,7 +132,7 @@ def sparse_embedding(
     dtype
         The element type of the rows.
     slot
-        As in Paddle, without effect.
+        It has no effect, as in Paddle.
 
     Returns
     -------

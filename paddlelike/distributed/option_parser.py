@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     missing
         The message for each missing required argument, by argument.
     **options
-        As of ArgumentParser.
+        The options of ArgumentParser.
     """
 
     def __init__(

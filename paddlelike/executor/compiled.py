@@ -189,7 +189,7 @@ class ParallelExecutor:
     main_program
         The program; None for the default main program.
     share_vars_from
-        Not needed: executors share the variables of their scope.
+        It is not needed: executors share the variables of their scope.
     exec_strategy, build_strategy
         Options of the run; None for the defaults. Options for threads and memory have no effect.
     num_trainers

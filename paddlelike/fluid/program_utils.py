@@ -49,7 +49,7 @@ def block_to_code(
     block, block_idx
         The block, and the number to print.
     fout, skip_op_callstack
-        As in ``program_to_code``.
+        The same as for ``program_to_code``.
     """
     lines = [f"    {variable_to_code(block.vars[name])}" for name in sorted(block.vars)]
     lines += [""] if lines else []
@@ -86,7 +86,7 @@ def op_to_code(op: Operator, skip_op_callstack: bool = True) -> str:
     op
         The operator.
     skip_op_callstack
-        As in ``program_to_code``.
+        The same as for ``program_to_code``.
 
     Returns
     -------

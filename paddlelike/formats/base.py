@@ -110,14 +110,14 @@ class Format(ABC, Generic[S, W]):
     name
         The key in the registry, an identifier in lower case.
     title
-        What such a file is, with its article: ``"a safetensors file"``.
+        The name of such a file with its article: ``"a safetensors file"``.
     suffixes
         The usual ends of file names, with the dot.
     advice
         How such a file is opened: the hint of the error where a file of one Paddle variable was expected.
         "" for what ``filename=`` of a load opens as it is.
     holds
-        What the format can hold.
+        The kinds of values that the format can hold.
     """
 
     name: ClassVar[str]
@@ -283,7 +283,7 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         Parameters
         ----------
         name
-            Of a file in the folder.
+            The name of a file in the folder.
         """
         return False
 
@@ -295,7 +295,7 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         folder
             It exists, and may be empty.
         names
-            Of the files to be written there.
+            The names of the files to be written there.
 
         Raises
         ------

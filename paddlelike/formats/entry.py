@@ -24,14 +24,14 @@ class Entry(NamedTuple):
     name
         Its name; its index as text where the format stores no names.
     offset
-        Where the elements begin in ``file``, in C order and little-endian. None: they are encoded, and
-        only ``read`` of the format can tell them.
+        The place in ``file`` where the elements begin, in C order and little-endian. None: they are encoded,
+        and only ``read`` of the format can tell them.
     nbytes
         The size of the elements in memory, and in the file unless they are encoded.
     file
         The name of the file in the folder; "" for a format of one file.
     height, row_count
-        Of SelectedRows: the height of the whole matrix and the number of row ids. ``height`` is None for a
+        The height of the whole matrix and the number of row ids, for SelectedRows. ``height`` is None for a
         dense tensor.
     surplus
         The number of bytes that follow the tensor in a file of its own.

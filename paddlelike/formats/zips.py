@@ -36,9 +36,9 @@ class Member(NamedTuple):
     Attributes
     ----------
     offset
-        Where its bytes begin in the file. None: they are compressed.
+        The place where its bytes begin in the file. None: they are compressed.
     begin
-        Where its bytes begin, compressed or not.
+        The place where its bytes begin, compressed or not.
     size, stored_size
         Its bytes, and those it takes in the file.
     info

@@ -88,7 +88,7 @@ def memory_optimize(
     input_program
         The program, which stays as it is.
     skip_opt_set, print_log, level, skip_grads
-        As in Fluid, without effect.
+        They have no effect, as in Fluid.
 
     See Also
     --------
@@ -107,7 +107,7 @@ def release_memory(input_program: object, skip_opt_set: object = None) -> None:
     input_program
         The program, which stays as it is.
     skip_opt_set
-        As in Fluid, without effect.
+        They have no effect, as in Fluid.
 
     See Also
     --------

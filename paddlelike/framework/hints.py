@@ -201,7 +201,7 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
     program
         The program that has them, or None if it is not known.
     scope
-        Where the values should be; None for the global scope.
+        The scope that should hold the values; None for the global scope.
 
     >>> explain_no_value(["w"], Program(), Scope())
     "load its value; no startup program that is known sets 'w'"

@@ -32,7 +32,7 @@ class Layer(NamedTuple):
     operators
         The types of the operators in order; empty for an input.
     shape
-        Of the last output; a dim of -1 is known only when a value is fed.
+        The shape of the last output; a dim of -1 is known only when a value is fed.
     parameters
         Elements of the persistable variables that it reads or writes.
     reads

@@ -46,7 +46,7 @@ class Layout:
     Attributes
     ----------
     centers
-        Of the nodes, in their order.
+        The centers of the nodes, in their order.
     paths
         Of the edges, in their order: the points that each runs through, from the upper or lower border of
         its source to the border of its target. It leaves and enters each point vertically, or runs

@@ -105,7 +105,7 @@ class Content:
     is_file, is_directory
         Whether the path is one file, or a directory; else it is a prefix of files.
     programs
-        By file name. They are decoded and never run.
+        The programs by file name. They are decoded and never run.
     unnamed
         Combined files without known names; their values are numbered.
     left_out

@@ -91,7 +91,7 @@ class LoadShare:
     reader
         The name of this process, the prefix of every error of the load, such as ``the server at a:6174``.
     done
-        Is called when the values are in the scope.
+        A function that is called when the values are in the scope.
     """
 
     variables: list[Variable]

@@ -24,7 +24,7 @@ class DataFeeder(Versioned):
     feed_list
         The variables that are fed, or their names, in the order of a sample.
     place
-        Not needed on a CPU.
+        It is not needed on a CPU.
     program
         The program of variables given by name; None for the default main program.
 

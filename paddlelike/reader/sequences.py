@@ -31,7 +31,7 @@ def create_lod_tensor(
     recursive_seq_lens
         The lengths of the sequences, a list for each level.
     place
-        Not needed on a CPU.
+        It is not needed on a CPU.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def create_random_int_lodtensor(
     base_shape
         The shape of a row.
     place
-        Not needed on a CPU.
+        It is not needed on a CPU.
     low
         The least integer.
     high

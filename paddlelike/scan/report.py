@@ -20,7 +20,7 @@ class ScriptFinding(NamedTuple):
     Attributes
     ----------
     file, line
-        From the folder; of a notebook the cell and the line in it.
+        The path below the folder, and the line; in a notebook the cell and the line in it.
     kind
         "paddle": a name, or an argument, that is not here; "python", "package": one that Python, or numpy and
         Pillow, no longer have; "device": a GPU that is not here; "unseen": only a run would show it.

@@ -36,7 +36,7 @@ class Checksum(NamedTuple):
     Attributes
     ----------
     text
-        With the name of its algorithm in front.
+        The checksum as text, with the name of its algorithm in front.
     pieces
         The xxh3_128 of each piece of a file over 1 MiB; empty for smaller files and other algorithms.
     parts

@@ -109,7 +109,7 @@ class Manifest:
     Attributes
     ----------
     author
-        Of the last save.
+        The author of the last save.
     is_prefix
         Whether it describes the files that begin with its path, instead of the files of a directory.
     state

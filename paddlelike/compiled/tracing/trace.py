@@ -47,7 +47,7 @@ class Trace:
     Parameters
     ----------
     values
-        By position in the plan's layout; changed by :meth:`run`.
+        The values by position in the plan's layout; :meth:`run` changes them.
     draws
         The random values, in the order of the operators that draw them. None: collect the draws.
     """

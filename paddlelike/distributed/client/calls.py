@@ -46,7 +46,7 @@ class Calls:
     Parameters
     ----------
     channels
-        By server.
+        The channels by server.
     values
         By server, the arrays into which parameters come, by index of the entry.
 

@@ -32,7 +32,7 @@ class Gradients:
     Parameters
     ----------
     tables
-        What each server serves.
+        The variables that each server serves.
     """
 
     def __init__(self, tables: Sequence[ServerTable]) -> None:

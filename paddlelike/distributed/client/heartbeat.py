@@ -41,7 +41,7 @@ class Heartbeat:
     Parameters
     ----------
     channels
-        By server.
+        The channels by server.
     """
 
     def __init__(self, channels: Sequence[Channel]) -> None:

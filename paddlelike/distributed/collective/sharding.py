@@ -25,9 +25,9 @@ class Sharding:
     Attributes
     ----------
     owners
-        By parameter: the rank of its owner.
+        The rank of the owner of each parameter.
     state
-        By variable of the optimizer's state: the rank of the only worker that holds it.
+        For each variable of the optimizer's state, the rank of the only worker that holds it.
     gradients, gradient_owners
         The gradients that are summed for one worker alone, and its rank.
     """

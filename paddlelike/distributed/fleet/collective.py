@@ -78,9 +78,9 @@ class DistributedStrategy(BuildStrategy):
     sync_batch_norm
         Normalize by the batches of all workers, in the mode nccl2.
     exec_strategy
-        For ``CompiledProgram``.
+        Options for ``CompiledProgram``.
     use_dist_fc, dist_fc_config
-        Not supported.
+        These options are not supported.
     """
 
     nccl_comm_num: int
@@ -190,7 +190,7 @@ class Collective(Fleet):
         executor
             Any executor of this process.
         dirname, filename
-            As of ``fluid.io.save_persistables``.
+            The same as for ``fluid.io.save_persistables``.
         main_program
             A Program. None: that of ``minimize``, before it was transpiled.
 
@@ -242,7 +242,7 @@ class Collective(Fleet):
         Parameters
         ----------
         executor, main_program
-            As for :meth:`save_persistables`. None: the program that was transpiled.
+            The same as for :meth:`save_persistables`. None: the program that was transpiled.
         path
             The directory of the checkpoints ``__paddle_fleet_checkpoint__.N``.
         train_status
@@ -250,7 +250,7 @@ class Collective(Fleet):
         fs
             The file system of ``path``, of ``paddle.distributed.fs_wrapper``. None: this machine's.
         local_cache_path
-            Where the checkpoint is written before ``fs`` uploads it.
+            The directory that the checkpoint is written to before ``fs`` uploads it.
         remain_all_checkpoint
             Keep the earlier checkpoints; else only the new one stays.
 

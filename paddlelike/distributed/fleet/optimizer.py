@@ -107,9 +107,9 @@ class TranspilerOptimizer(DistributedOptimizer):
         loss
             The loss.
         scopes
-            Not used, as in Fluid.
+            They are not used, as in Fluid.
         startup_program, parameter_list, no_grad_set
-            As for the wrapped optimizer.
+            The same as for the wrapped optimizer.
 
         Returns
         -------

@@ -229,7 +229,7 @@ class DistributedTranspiler(TableFleet):
         main_program
             A program to prune. None: the network as it was before it was transpiled.
         export_for_deployment
-            As ``fluid.io.save_inference_model``.
+            The same as for ``fluid.io.save_inference_model``.
 
         Returns
         -------

@@ -139,12 +139,12 @@ class Messages:
     Parameters
     ----------
     source
-        Has a message on every line. None: there are none.
+        A source with a message on every line. None: there are no messages.
 
     Attributes
     ----------
     codes
-        By endpoint of a server, its exit code, or None while its process runs.
+        The exit code of each server by its endpoint, or None while its process runs.
     """
 
     def __init__(self, source: TextIO | None) -> None:

@@ -55,8 +55,9 @@ class Watch:
     clock
         Returns the time in seconds.
     codes
-        By endpoint the exit code of a server, or None while it runs, as a launcher reports it. Such a server
-        is shown as starting before its first answer, and as not answering only after two missed queries.
+        The exit code of each server by its endpoint, or None while it runs, as a launcher reports it. Such a
+        server is shown as starting before its first answer, and as not answering only after two missed
+        queries.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class Variables:
     ctx
         The run of the server's ``listen_and_serv``.
     served
-        What the operator serves.
+        The variables that the operator serves.
 
     Raises
     ------

@@ -43,7 +43,7 @@ class Channel:
     endpoint
         ``host:port`` of the server.
     security
-        By default the settings of the environment.
+        The security of the connection; by default the settings of the environment.
 
     Raises
     ------

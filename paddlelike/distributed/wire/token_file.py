@@ -47,7 +47,7 @@ def read_or_create_token(paths: list[Path] | None = None) -> str:
     Parameters
     ----------
     paths
-        By default the paths of :func:`token_paths`.
+        The paths of the file; by default the ones of :func:`token_paths`.
 
     Raises
     ------

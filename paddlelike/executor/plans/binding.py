@@ -52,7 +52,7 @@ def make_storer(
     targets
         Positions by slot; -1: the result is not used.
     several
-        By slot, whether it has several variables.
+        Whether each slot has several variables.
     kept
         The persistables among the targets, which are written into the scope.
     copies
@@ -147,7 +147,7 @@ def bind_kernel(
     Parameters
     ----------
     positions, copied
-        See :func:`make_taker`.
+        The same as for :func:`make_taker`.
     share
         Copies the LoDs of inputs to outputs.
     dead

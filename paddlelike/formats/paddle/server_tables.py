@@ -97,9 +97,9 @@ class ServerTables(FolderFormat):
     Parameters
     ----------
     width
-        Of the rows. None: it is told from the numbers.
+        The width of the rows. None: the numbers tell it.
     shards
-        In how many files a table is written, the ``shard_num`` of the servers that load it.
+        The number of files for a table: the ``shard_num`` of the servers that load it.
     """
 
     width: int | None = None

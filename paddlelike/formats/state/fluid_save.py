@@ -31,7 +31,7 @@ class PrefixedFolder:
     folder
         The folder with all files.
     prefix
-        What the names begin with, such as ``"net"`` of ``net.pdparams`` and ``net.pdopt``.
+        The beginning of the names, such as ``"net"`` of ``net.pdparams`` and ``net.pdopt``.
     """
 
     def __init__(self, folder: Folder, prefix: str) -> None:

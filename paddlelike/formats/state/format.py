@@ -82,7 +82,7 @@ class StateContents(NamedTuple):
         Filled for files of ``paddle.save``: key (``fc.weight``) to name of the variable
         (``linear_0.w_0``).
     other
-        What is not an array, for example the state of a learning rate schedule.
+        The values that are not arrays, for example the state of a learning rate schedule.
     left_out
         The values in ``other``, one by one, arrays that no variable can be, objects, and ``name_maps``.
     name_maps

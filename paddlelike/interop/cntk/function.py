@@ -57,7 +57,7 @@ class Function:
     Attributes
     ----------
     leaves, nodes
-        By uid.
+        The leaves and the nodes by uid.
     outputs
         The uids of its outputs.
     output_names

@@ -35,7 +35,7 @@ class NumberedCheckpoints(Checkpoints):
     keep_best
         The number of numbered checkpoints with the best metric to keep, or None for all.
     best, options
-        As for :class:`Checkpoints`.
+        The same as for :class:`Checkpoints`.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class Job(NamedTuple):
     size
         The size of the file when its header was read.
     parts
-        In the order of their offsets.
+        The parts in the order of their offsets.
     record
         The manifest's record, if the bytes are compared with it.
     partial

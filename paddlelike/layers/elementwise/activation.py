@@ -5,7 +5,7 @@ Parameters
 x
     A variable of any shape. The result has the same shape and dtype.
 alpha, threshold, scale, slope, offset, t_min, t_max, scale_a, scale_b
-    See the formula above.
+    The numbers of these names in the formula above.
 
 Returns
 -------

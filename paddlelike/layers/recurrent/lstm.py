@@ -33,7 +33,7 @@ forget_bias
 init_h, init_c
     The first states, (layers * directions, N, hidden_size).
 max_len
-    Not used.
+    It has no effect.
 hidden_size
     The width of the states.
 num_layers

@@ -48,9 +48,9 @@ class LoopLimit:
     Parameters
     ----------
     steps
-        Of each loop. None: any count.
+        The most steps of each loop. None: any number.
     seconds
-        For all loops of the run, looked at after each step. None: without limit.
+        The time for all loops of the run, compared after each step. None: without limit.
 
     >>> LoopLimit(steps=2).run(lambda: [find_limit().check(step) for step in range(3)])
     Traceback (most recent call last):

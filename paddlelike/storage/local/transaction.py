@@ -82,7 +82,7 @@ class Transaction:
         For a few files among others in a directory: the common beginning of their paths. The manifest is then
         ``PREFIX.pdmanifest``.
     durability
-        What the save survives, see above.
+        The event that the save survives, see above.
     checksum
         The algorithm of the manifest's checksums, or None for no checksums.
     manifest

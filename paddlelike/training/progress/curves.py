@@ -55,7 +55,7 @@ class TensorBoardWriter(ProgressWriter):
     Parameters
     ----------
     directory
-        Where the event files go; each session adds one.
+        The directory of the event files; each session adds one.
     freq
         The number of minibatches between two points, which are averages.
 

@@ -31,7 +31,7 @@ class IndexedSource(MinibatchSource):
     count
         Samples in a sweep.
     max_samples, max_sweeps
-        Where the data ends; by default, never.
+        The number of samples or sweeps after which the data ends; by default it never ends.
     randomize, seed
         Shuffle each sweep.
     """

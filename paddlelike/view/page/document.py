@@ -77,7 +77,7 @@ def format_document(
     Parameters
     ----------
     contents
-        What the scripts find in ``data``; values that JSON can represent.
+        The values that the scripts find in ``data``; JSON can represent them.
     scripts, styles
         Names of files in ``paddlelike/view/page/assets/``.
     served

@@ -68,7 +68,7 @@ class LoopbackServer:
     token
         None: a random one.
     most_bytes
-        Of the body of a request.
+        The most bytes of the body of a request.
     clock
         The seconds by which requests are timed.
 

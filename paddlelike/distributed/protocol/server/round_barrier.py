@@ -17,7 +17,7 @@ class Round:
     Attributes
     ----------
     staged
-        By trainer its push and the contribution in it.
+        The push of each trainer, and the contribution in it.
     marks
         The trainers that have committed.
     """

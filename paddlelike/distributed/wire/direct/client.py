@@ -35,7 +35,7 @@ class DirectClient:
     ask
         Asks the server by gRPC for its direct listener; takes seconds, returns the answer's header.
     hints
-        By the code of an error, what to do about it.
+        The advice by the code of an error.
     tls
         The certificates. None: clear text.
     """

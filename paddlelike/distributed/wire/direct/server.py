@@ -39,7 +39,7 @@ class DirectServer:
     host
         The host to listen at.
     verbs
-        By name.
+        The verbs by name.
     idle
         Seconds after which a connection is closed if its peer neither sends nor reads data that is due.
     most

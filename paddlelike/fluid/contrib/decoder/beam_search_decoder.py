@@ -69,7 +69,7 @@ class TrainingDecoder(_Decoder):
     state_cell
         The cell that makes a step.
     name
-        As in Fluid, without effect.
+        It has no effect, as in Fluid.
 
     See Also
     --------
@@ -148,7 +148,7 @@ class BeamSearchDecoder(_Decoder):
     state_cell
         The cell that makes a step.
     name
-        As in Fluid, without effect.
+        It has no effect, as in Fluid.
     init_ids
         The first word of each sentence, with two levels of sequences.
     init_scores
@@ -277,7 +277,7 @@ class BeamSearchDecoder(_Decoder):
         Parameters
         ----------
         array
-            What :meth:`read_array` returned.
+            The array that :meth:`read_array` returned.
         value
             The variable of this step.
         """

@@ -265,9 +265,9 @@ def tdm_sampler(
     x
         Ids of leaves, int32 or int64 (N, 1).
     neg_samples_num_list
-        By layer, the number of other nodes to sample.
+        The number of other nodes to sample in each layer.
     layer_node_num_list
-        By layer, the number of its nodes.
+        The number of nodes in each layer.
     leaf_node_num
         The number of leaves.
     tree_travel_attr, tree_layer_attr

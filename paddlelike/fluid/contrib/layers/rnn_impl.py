@@ -206,7 +206,7 @@ def basic_lstm(
         The activations of gates and values, functions of a variable; :func:`basic_lstm`
         does not use them, as in Fluid.
     forget_bias
-        What is added to the forget gate.
+        The number that is added to the forget gate.
     dtype
         The element type.
     name

@@ -168,8 +168,7 @@ def decorate(
     amp_lists
         The operators of each precision, without effect here.
     init_loss_scaling, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
-        As in Fluid, without
-        effect: the loss is not scaled.
+        They have no effect, as in Fluid: the loss is not scaled.
     use_dynamic_loss_scaling
         Whether the counters of good and bad steps are created.
 

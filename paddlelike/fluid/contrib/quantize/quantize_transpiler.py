@@ -13,9 +13,9 @@ program
 startup_program
     The startup program of ``program``.
 place
-    Where the network runs; a CPU.
+    The place that the network runs on: a CPU.
 scope
-    Where the values are; None is the global scope.
+    The scope with the values; None is the global scope.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ act
 dtype
     The element type of the parameters and of the result.
 name
-    As in Fluid, without effect: names come from the class.
+    It has no effect, as in Fluid: names come from the class.
 """
 
 import sys as _sys

@@ -170,7 +170,7 @@ class CntkCheckpoint:
         external_state
             None: as it was read.
         samples, minibatches
-            What was trained here since the checkpoint was read.
+            The numbers of samples and minibatches since the checkpoint was read.
         scope
             Holds the values. None: the current scope.
 

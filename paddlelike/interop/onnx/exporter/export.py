@@ -74,7 +74,7 @@ class Translation(NamedTuple):
     Attributes
     ----------
     model
-        Without the values of its parameters.
+        The model without the values of its parameters.
     arrays
         The values of parameters and other constants.
     outputs

@@ -71,7 +71,7 @@ def read_array(tensor: TensorProto, directory: str | None) -> Array:
     Parameters
     ----------
     directory
-        Where files of external data are. None: there are none.
+        The directory of the files of external data. None: there are no such files.
 
     Raises
     ------

@@ -17,7 +17,7 @@ groups
 n
     The number of neighboring channels that are added.
 k, alpha, beta
-    See the formula above.
+    The numbers of these names in the formula above.
 weight
     A parameter of two to five dims.
 dim

@@ -72,7 +72,7 @@ class Lock:
     path
         The file. It is created with its folder, and removed at the end.
     what
-        What is locked, for the messages.
+        A name for the locked object, for the messages.
     wait
         Seconds to wait for another holder; None for no limit. A holder that only waits for the disk gets a
         minute in any case.

@@ -12,9 +12,9 @@ Parameters
 graph
     An IrGraph, which is changed in place.
 scope
-    Where the values are; scales get their first values there.
+    The scope with the values; scales get their first values there.
 place
-    Where the network runs; a CPU.
+    The place that the network runs on: a CPU.
 weight_bits
     The bits of weights.
 activation_bits, quant_bits

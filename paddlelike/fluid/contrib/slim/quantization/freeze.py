@@ -33,7 +33,7 @@ class QuantizationFreezePass(ScopePass):
     Parameters
     ----------
     quantizable_op_type
-        Has no effect: the operators that QuantizationTransformPass changed are known.
+        It has no effect: the operators that QuantizationTransformPass changed are known.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ConvertToInt8Pass(ScopePass):
     Parameters
     ----------
     quantizable_op_type
-        Has no effect: the operators that QuantizationTransformPass changed are known.
+        It has no effect: the operators that QuantizationTransformPass changed are known.
     """
 
     def __init__(self, scope: Scope, place: Place, quantizable_op_type: Sequence[str] | None = None) -> None:

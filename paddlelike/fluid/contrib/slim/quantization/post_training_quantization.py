@@ -64,7 +64,7 @@ class PostTrainingQuantization:
     executor
         The Executor that runs the model.
     scope
-        Where the values are; None for the global scope.
+        The scope with the values; None for the global scope.
     batch_generator, sample_generator
         A function that yields batches of inputs, or one that yields samples, as a DataLoader takes them.
     batch_size
