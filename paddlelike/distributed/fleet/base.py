@@ -11,8 +11,9 @@ import numpy as np
 from paddlelike.core import CPUPlace
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
 from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
-from paddlelike.errors import RoleError
+from paddlelike.errors import GraphError, RoleError
 from paddlelike.executor import Executor
+from paddlelike.framework import Program
 
 if TYPE_CHECKING:
     from paddlelike.core import Array
@@ -142,6 +143,19 @@ class Fleet:
     def all_reduce_worker(self, input: Array, output: Array) -> None:  # noqa: A002  (Fluid's name)
         """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises its errors."""
         self._role.all_reduce_worker(input, output)
+
+    def _check(self, name: str, executor: object, program: Any, default: Program | None) -> Program:
+        """Return the program to save: the given one, or else one of the fleet."""
+        if not isinstance(executor, Executor):
+            raise TypeError(f"fleet.{name} takes a fluid.Executor, not {type(executor).__name__}")
+        found = default if program is None else program
+        if found is None:
+            raise GraphError(
+                "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"
+            )
+        if not isinstance(found, Program):
+            raise TypeError(f"fleet.{name} takes a fluid.Program, not {type(found).__name__}")
+        return found
 
     def _spread(self, samples: list[list[Array]]) -> list[list[Array]]:
         """Distribute samples among trainers at random, and return this trainer's."""

@@ -21,7 +21,7 @@ from paddlelike.distributed.fleet.checkpoints import (
 )
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.errors import UnsupportedError
 from paddlelike.executor import BuildStrategy, CompiledProgram, ExecutionStrategy, Executor
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
@@ -301,18 +301,6 @@ class Collective(Fleet):
     def _get_last_checkpoint_no(root_path: str, fs: FileSystem | None = None) -> int:
         """Return the number of the newest checkpoint, -1 where there is none. Scripts call it."""
         return find_last_checkpoint(root_path, fs)
-
-    def _check(self, name: str, executor: object, program: Any, default: Program | None) -> Program:
-        if not isinstance(executor, Executor):
-            raise TypeError(f"fleet.{name} takes a fluid.Executor, not {type(executor).__name__}")
-        found = default if program is None else program
-        if found is None:
-            raise GraphError(
-                "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"
-            )
-        if not isinstance(found, Program):
-            raise TypeError(f"fleet.{name} takes a fluid.Program, not {type(found).__name__}")
-        return found
 
     def _is_saving(self, dirname: str) -> bool:
         if not self.is_first_worker():

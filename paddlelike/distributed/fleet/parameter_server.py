@@ -21,7 +21,7 @@ from paddlelike.distributed.fleet.strategy import (
 )
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.errors import GraphError
-from paddlelike.executor import CompiledProgram, Executor
+from paddlelike.executor import Executor
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, Variable
 from paddlelike.io import (
@@ -194,11 +194,9 @@ class DistributedTranspiler(TableFleet):
         SaveError
             The save failed; the earlier files are as they were.
         """
-        _check_executor(executor, "save_persistables")
+        program = self._check("save_persistables", executor, main_program, self.main_program)
         if mode not in DELTAS:
             raise ValueError(f"fleet: mode is 0 (whole), 1 (base) or 2 (delta), not {mode!r}")
-        program = self._programs()[0] if main_program is None else main_program
-        _check_program(program, "save_persistables")
         if not program._is_distributed:
             raise GraphError(
                 "fleet.save_persistables: the program was not transpiled",
@@ -243,33 +241,25 @@ class DistributedTranspiler(TableFleet):
         SaveError
             The save failed; the earlier files are as they were.
         """
-        _check_executor(executor, "save_inference_model")
+        origin = self._check("save_inference_model", executor, main_program, self._origin_program)
         if main_program is not None:
-            _check_program(main_program, "save_inference_model")
             return save_inference_model(
-                dirname,
-                feeded_var_names,
-                target_vars,
-                executor,
-                main_program,
-                None,
-                None,
-                export_for_deployment,
-            )
+                dirname, feeded_var_names, target_vars, executor, origin,
+                export_for_deployment=export_for_deployment,
+            )  # fmt: skip
         distributed, _ = self._programs()
-        assert self._origin_program is not None
-        targets = [self._origin_program.global_block().var(variable.name) for variable in target_vars]
+        targets = [origin.global_block().var(variable.name) for variable in target_vars]
         if not self.is_first_worker():
             warn_user(f"nothing was saved into {dirname}: trainer 0 saves for all trainers")
             return [target.name for target in targets]
         names = save_inference_model(
-            dirname, feeded_var_names, targets, executor, self._origin_program,
+            dirname, feeded_var_names, targets, executor, origin,
             export_for_deployment=export_for_deployment, program_only=True,
         )  # fmt: skip
         # The values of the model's variables as the servers have them.
-        needed = self._origin_program
+        needed = origin
         if export_for_deployment:
-            needed = make_inference_program(needed, list(feeded_var_names), names)
+            needed = make_inference_program(origin, list(feeded_var_names), names)
         variables = [
             distributed.global_block().var(variable.name)
             for variable in get_program_persistable_vars(needed)
@@ -309,16 +299,6 @@ class DistributedTranspiler(TableFleet):
             self.main_program = self._transpiler.get_trainer_program(wait_port=config.wait_port)
             self.startup_program = startup
             self._join_trainers(self.main_program)
-
-
-def _check_executor(executor: object, name: str) -> None:
-    if not isinstance(executor, Executor):
-        raise TypeError(f"fleet.{name} takes a fluid.Executor, not {type(executor).__name__}")
-
-
-def _check_program(program: object, name: str) -> None:
-    if isinstance(program, CompiledProgram) or not isinstance(program, Program):
-        raise TypeError(f"fleet.{name} takes a fluid.Program, not {type(program).__name__}")
 
 
 fleet = DistributedTranspiler()
