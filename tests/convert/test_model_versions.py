@@ -16,7 +16,7 @@ from paddlelike.errors import LoadError, SaveError, UnsupportedError
 from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.interop.model_versions import _LATER, _NEW, convert_arrangement
-from paddlelike.interop.paddle3.operators import load_rows
+from paddlelike.interop.paddle3.operators import find_rows
 from tests.helpers.golden_data import GOLDEN
 from tests.models.archive import find_names, read_archive, run_model, write_files
 
@@ -176,7 +176,7 @@ def test_attributes_of_paddle_3_become_attributes_of_paddle_2_or_are_refused() -
     known = json.loads(gzip.decompress((GOLDEN / "attributes262.json.gz").read_bytes()))
     unknown = {
         (row.type, name)
-        for row in load_rows().values()
+        for row in find_rows()
         if known[row.type] is not None
         for name in [one.target for one in row.attributes] + [one.attr for one in row.operands]
         if name and name not in known[row.type]

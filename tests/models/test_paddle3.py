@@ -18,7 +18,7 @@ from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.opdef import REQUIRED, registry
 from paddlelike.inspection.inspect import inspect
 from paddlelike.interop.model_versions import convert_arrangement
-from paddlelike.interop.paddle3.operators import load_rows
+from paddlelike.interop.paddle3.operators import find_rows
 from paddlelike.interop.paddle3.write import write_pir
 from tests.fuzz.makers.control_files import change_json
 from tests.helpers.fresh import fresh_programs
@@ -251,7 +251,7 @@ def test_the_operator_table_matches_the_registered_operators() -> None:
         "dtype",
         "data_format",
     }  # by the reader, or by Paddle 2's own operator alone
-    for row in load_rows().values():
+    for row in find_rows():
         known = registry.find_for_version(row.type, 3_000_000 if row.type == "round" else 2_006_000)
         assert known is not None, row.name
         inputs, outputs = ({slot.rstrip("*?") for slot in slots} for slots in (known.inputs, known.outputs))

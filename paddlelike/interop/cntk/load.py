@@ -13,7 +13,7 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.interop.cntk.function import Function, read_function
 from paddlelike.interop.cntk.origin import remember_origin
 from paddlelike.interop.cntk.reading.build import Built, build_program
-from paddlelike.interop.cntk.writing.graph import Ref, as_real
+from paddlelike.interop.cntk.writing.graph import Graph, Ref, as_real
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.location import find_near_file, locate_prefix
 from paddlelike.storage.problems import raises_own_errors
@@ -89,6 +89,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
 def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
     """Return CNTK's values for the program's variables that further functions can read."""
     found: dict[str, Ref] = {}
+    graph = Graph([])  # stands for that of the function that reads them
     for uid, resolved in function.list_outer():
         value = built.values.get(resolved)
         if value is None or value.padding is not None:
@@ -96,7 +97,7 @@ def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
         variable = value.variable
         shape = tuple(variable.shape[-value.rank :]) if value.rank else ()
         dtype = as_real(numpy_dtype(variable.dtype))
-        ref = Ref(uid, shape, value.dynamic, value.sequence, dtype)
+        ref = Ref(graph, uid, shape, value.dynamic, value.sequence, dtype)
         found.setdefault(variable.name, ref)  # an alias is the same variable
     return found
 

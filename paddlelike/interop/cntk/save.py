@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core import Scope, global_scope, numpy_dtype, scope_guard
@@ -146,7 +147,7 @@ def translate(
     fed = {part.known[name].uid for name in inputs if name in part.known}
     graph.leaves += [one for one in part.leaves if one["kind"] != INPUT or one["uid"] in fed]
     graph.functions += part.functions
-    graph.values.update(part.known)
+    graph.values.update({name: replace(ref, graph=graph) for name, ref in part.known.items()})
     operators = _list_operators(program, part.known)
     refused = _add_inputs(graph, program, [name for name in inputs if name not in part.known])
     _add_parameters(graph, program, inputs, scope, title)
@@ -166,7 +167,7 @@ def translate(
             except InexpressibleError as error:
                 refused.append(f"{op.type} ({op.output_arg_names[0]}): {error}")
         for name in op.output_arg_names:  # so that their readers are checked as well
-            graph.values[name] = _guess(program.global_block().var(name))
+            graph.values[name] = _guess(graph, program.global_block().var(name))
     if missing or refused:
         unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
         raise UnsupportedError(
@@ -190,12 +191,12 @@ def _list_operators(program: Program, known: Mapping[str, Ref]) -> list[Operator
     return found[::-1]
 
 
-def _guess(variable: Variable) -> Ref:
+def _guess(graph: Graph, variable: Variable) -> Ref:
     """Return a variable as a value, judged by its declaration in the program."""
     shape = list(variable.shape)
     dynamic = shape[:1] == [-1]
     static = tuple(max(dim, 1) for dim in (shape[1:] if dynamic else shape))
-    return Ref(variable.name, static, dynamic, variable.lod_level > 0, numpy_dtype(variable.dtype))
+    return Ref(graph, variable.name, static, dynamic, variable.lod_level > 0, numpy_dtype(variable.dtype))
 
 
 def _add_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[str]:
@@ -203,7 +204,7 @@ def _add_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[str]:
     refused = []
     for name in inputs:
         variable = program.global_block().var(name)
-        ref = _guess(variable)
+        ref = _guess(graph, variable)
         if -1 in variable.shape[1:] or variable.lod_level > 1:
             refused.append(f"input {name} of shape {list(variable.shape)}, {variable.lod_level} LoD levels")
         graph.values[name] = graph.add_input(name, ref)

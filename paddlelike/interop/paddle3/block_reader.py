@@ -216,15 +216,16 @@ class Block:
 
     def make_results(self, node: Any, dtype: VarType | None = None) -> list[str]:
         """Declare the results of an operator and return their names; none for an unused result."""
-        index, kind = get(node, "%", int), read_type(get(node, "TT", dict)) if node.get("%") else None
+        kind = read_type(get(node, "TT", dict)) if get(node, "%", int) else None
         if kind is None:
             return []
         kinds = kind if isinstance(kind, list) else [kind]
         names = [self.declare_new(one if dtype is None else one._replace(dtype=dtype)) for one in kinds]
-        self.set_value(index, names if isinstance(kind, list) else names[0])
+        self.set_value(node, names if isinstance(kind, list) else names[0])
         return names
 
-    def set_value(self, index: int, value: Names | Constant) -> None:
+    def set_value(self, node: dict[str, Any], value: Names | Constant, key: str = "%") -> None:
+        index = get(node, key, int)
         if index in self.values:
             raise FormatError(f"the program of Paddle 3 is damaged: value {index} is computed twice")
         self.values[index] = value

@@ -18,7 +18,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.interop.exporting import name_damage
 from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES
-from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, load_rows
+from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, find_rows
 
 NAMES: Final = {int(value): name for name, value in DTYPES.items()}
 ELEMENTS: Final = {value: name for name, value in TYPES.items()}
@@ -191,10 +191,10 @@ class Writer:
                 "in both",
             )
         read = {slot for slot in op.inputs if op.inputs[slot]}
-        for row in () if changed else load_rows().values():
+        for row in () if changed else find_rows(_SAME.get(op.type, op.type)):
             slots = {one.slot for one in row.operands} | {one.many for one in row.operands}
             fixed = all(get_attr(op, one.target) == one.value for one in row.attributes if not one.name)
-            if row.type == _SAME.get(op.type, op.type) and fixed and read <= slots:
+            if fixed and read <= slots:
                 return row
         raise UnsupportedError(f"operator {op.type!r} cannot be written for Paddle 3")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.interop.paddle3.block_reader import Block, Constant, Read
-from paddlelike.interop.paddle3.json_values import Type, get, read_attributes
+from paddlelike.interop.paddle3.json_values import Type, get, get_operand, read_attributes
 from paddlelike.interop.paddle3.row_reader import read_row
 
 
@@ -30,19 +30,27 @@ class _Call:
     def type(self, name: str) -> Type:
         return self.block.find_type(name)
 
-    def make(self, type_: str, inputs: dict[str, Any], out: str | Type, **attrs: Any) -> str:
-        """Append an operator. Return its result: the given variable, or a new one of the given type."""
+    def make(self, type_: str, inputs: str | dict[str, Any], out: str | Type, **attrs: Any) -> str:
+        """Append an operator. Return its result: the given variable, or a new one of the given type.
+
+        One input is that of its slot X.
+        """
+        inputs = {"X": inputs} if isinstance(inputs, str) else inputs
         name = out if isinstance(out, str) else self.block.declare_new(out)
         given = {slot: [one] if isinstance(one, str) else one for slot, one in inputs.items()}
         self.block.emit(type_, given, {"Y" if type_ == "stack" else "Out": [name]}, attrs)
         return name
 
+    def join(self, kind: str, x: str, y: str, out: str | Type) -> str:
+        """Append an operator of two variables that broadcast from the last dim: ``"add"``."""
+        return self.make(f"elementwise_{kind}", {"X": x, "Y": y}, out, axis=-1)
+
     def scale(self, name: str, factor: float) -> str:
-        return self.make("scale", {"X": name}, self.type(name), scale=factor, bias=0.0, bias_after_scale=True)
+        return self.make("scale", name, self.type(name), scale=factor, bias=0.0, bias_after_scale=True)
 
     def cast(self, name: str, out: str | Type) -> str:
         kinds = self.type(name).dtype, (self.type(out) if isinstance(out, str) else out).dtype
-        return self.make("cast", {"X": name}, out, in_dtype=int(kinds[0]), out_dtype=int(kinds[1]))
+        return self.make("cast", name, out, in_dtype=int(kinds[0]), out_dtype=int(kinds[1]))
 
     def refuse(self, why: str) -> None:
         raise FormatError(f"operator {self.block.kind!r} of Paddle 3 {why}, which is not supported")
@@ -59,18 +67,18 @@ def _swiglu(call: _Call) -> None:
             "split", {"X": [x]}, {"Out": parts}, {"axis": len(kind.shape) - 1, "num": 2, "sections": []}
         )
         x, y = parts
-    call.make("elementwise_mul", {"X": call.make("silu", {"X": x}, kind), "Y": y}, call.out, axis=-1)
+    call.join("mul", call.make("silu", x, kind), y, call.out)
 
 
 def _fill_alike(call: _Call) -> None:
     """Return zeros where Paddle 3 leaves memory uninitialized."""
-    call.make("fill_any_like", {"X": call.read(0)}, call.out, value=0.0, dtype=call.attrs["dtype"])
+    call.make("fill_any_like", call.read(0), call.out, value=0.0, dtype=call.attrs["dtype"])
 
 
 def _masked_softmax(call: _Call) -> None:
     x, mask = call.read(0), call.read(1)
-    total = call.make("elementwise_add", {"X": x, "Y": mask}, call.type(x), axis=-1)
-    call.make("softmax", {"X": total}, call.out, axis=-1)
+    total = call.join("add", x, mask, call.type(x))
+    call.make("softmax", total, call.out, axis=-1)
 
 
 def _fill_masked(call: _Call) -> None:
@@ -90,7 +98,7 @@ def _fill_masked(call: _Call) -> None:
 def _add_products(call: _Call) -> None:
     product = call.make("bmm", {"X": call.read(1), "Y": call.read(2)}, call.type(call.out))
     terms = call.scale(call.read(0), call.attrs["beta"]), call.scale(product, call.attrs["alpha"])
-    call.make("elementwise_add", dict(zip("YX", terms, strict=True)), call.out, axis=-1)
+    call.join("add", terms[1], terms[0], call.out)
 
 
 def _reduce_as(call: _Call) -> None:
@@ -110,13 +118,13 @@ def _reduce_as(call: _Call) -> None:
         }
         total = call.make(
             "reduce_sum",
-            {"X": call.read(0)},
+            call.read(0),
             kind._replace(shape=[n for i, n in enumerate(shape) if i not in dims]),
             **attrs,
         )
     else:
         total = call.read(0)
-    call.make("reshape2", {"X": total}, call.out, shape=wanted)
+    call.make("reshape2", total, call.out, shape=wanted)
 
 
 def _pool_norms(call: _Call) -> None:
@@ -132,7 +140,7 @@ def _pool_norms(call: _Call) -> None:
         call.refuse("pools uneven windows")
     attrs |= {"pooling_type": "avg", "exclusive": False, "ksize": ksize}
     kind = call.type(call.out)
-    powers = call.make("pow", {"X": call.read(0)}, call.type(call.read(0)), factor=norm)
+    powers = call.make("pow", call.read(0), call.type(call.read(0)), factor=norm)
     if not is_plain:  # zeros around: Paddle's own pools have smaller windows at the edges
         pads = attrs["paddings"]
         pads = [pad for one in pads for pad in (one, one)] if len(pads) == len(ksize) else list(pads)
@@ -142,10 +150,10 @@ def _pool_norms(call: _Call) -> None:
         wide = call.type(powers)
         sums = zip(wide.shape, pads[::2], pads[1::2], strict=True)
         wide = wide._replace(shape=[size if size < 0 else size + low + high for size, low, high in sums])
-        powers = call.make("pad", {"X": powers}, wide, paddings=pads, pad_value=0.0)
+        powers = call.make("pad", powers, wide, paddings=pads, pad_value=0.0)
         attrs |= {"ceil_mode": False, "paddings": [0] * len(ksize)}
     mean = call.make(
-        "pool2d", {"X": powers}, kind, **{name: value for name, value in attrs.items() if value is not None}
+        "pool2d", powers, kind, **{name: value for name, value in attrs.items() if value is not None}
     )
     call.make("pow", {"X": call.scale(mean, float(math.prod(ksize)))}, call.out, factor=1 / norm)
 
@@ -157,13 +165,13 @@ def _count_numbers(call: _Call) -> None:
     if call.has(1):
         weights = call.cast(call.read(1), wide)
     else:
-        weights = call.make("fill_any_like", {"X": x}, wide, value=1.0, dtype=int(VarType.FP64))
+        weights = call.make("fill_any_like", x, wide, value=1.0, dtype=int(VarType.FP64))
     none = call.make(
         "fill_constant", {}, wide._replace(shape=[1]), shape=[1], value=0.0, dtype=int(wide.dtype)
     )
     length = call.cast(call.read(2), kind._replace(shape=[1]))
-    last = call.make("scale", {"X": length}, kind._replace(shape=[1]), scale=1.0, bias=-1.0)
-    last = call.make("reshape2", {"X": last}, kind._replace(shape=[1]), shape=[1])
+    last = call.make("scale", length, kind._replace(shape=[1]), scale=1.0, bias=-1.0)
+    last = call.make("reshape2", last, kind._replace(shape=[1]), shape=[1])
     xs, all_weights = (
         call.make("concat", {"X": pair}, call.type(pair[0])._replace(shape=[-1]), axis=0)
         for pair in ([x, last], [weights, none])
@@ -173,7 +181,7 @@ def _count_numbers(call: _Call) -> None:
 
 
 def _read_counts(block: Block, op: dict[str, Any]) -> None:
-    length = block.find(get(get(op, "I", list), 2, dict))
+    length = block.find(get_operand(op, 2))
     if isinstance(length, Constant):
         read_row(block, op)
     else:
@@ -192,10 +200,10 @@ def _weigh_entropy(call: _Call) -> None:
         call.refuse("has weights, and ignores labels")
     x, kind = call.read(0), call.type(call.out)
     soft = call.make("softplus", {"X": call.scale(x, -1.0)}, kind, beta=1.0, threshold=20.0)
-    positive = call.make("elementwise_mul", {"X": soft, "Y": call.read(2)}, kind, axis=-1)
-    labelled = call.make("elementwise_mul", {"X": x, "Y": call.read(1)}, kind, axis=-1)
-    rest = call.make("elementwise_sub", {"X": x, "Y": labelled}, kind, axis=-1)
-    call.make("elementwise_add", {"X": rest, "Y": positive}, call.out, axis=-1)
+    positive = call.join("mul", soft, call.read(2), kind)
+    labelled = call.join("mul", x, call.read(1), kind)
+    rest = call.join("sub", x, labelled, kind)
+    call.join("add", rest, positive, call.out)
 
 
 def _draw(call: _Call, kind: Type, low: float) -> str:
@@ -213,7 +221,7 @@ def _draw_truth(call: _Call) -> None:
     bools = kind._replace(dtype=VarType.BOOL)
     drawn = _draw(call, kind, 0.0)
     hit = call.make("less_than", {"X": drawn, "Y": call.read(0)}, bools, axis=-1)
-    call.make("cast", {"X": hit}, call.out, in_dtype=int(VarType.BOOL), out_dtype=int(kind.dtype))
+    call.make("cast", hit, call.out, in_dtype=int(VarType.BOOL), out_dtype=int(kind.dtype))
 
 
 def _draw_softmax(call: _Call) -> None:
@@ -221,11 +229,11 @@ def _draw_softmax(call: _Call) -> None:
     kind, axis = call.type(call.read(0)), call.attrs["axis"]
     noise = _draw(call, kind, 1e-20)
     for _ in range(2):
-        noise = call.scale(call.make("log", {"X": noise}, kind), -1.0)
-    total = call.make("elementwise_add", {"X": call.read(0), "Y": noise}, kind, axis=-1)
+        noise = call.scale(call.make("log", noise, kind), -1.0)
+    total = call.join("add", call.read(0), noise, kind)
     total = call.scale(total, 1 / call.attrs["temperature"])
     if not call.attrs["hard"]:
-        call.make("softmax", {"X": total}, call.out, axis=axis)
+        call.make("softmax", total, call.out, axis=axis)
         return
     axis %= len(kind.shape)
     shape = [size for at, size in enumerate(kind.shape) if at != axis]
@@ -233,13 +241,13 @@ def _draw_softmax(call: _Call) -> None:
         call.refuse(f"takes hard samples along axis {axis} of unknown size")
     indices = Type(VarType.LOD_TENSOR, VarType.INT64, shape)
     attrs = {"axis": axis, "keepdims": False, "flatten": False, "dtype": int(VarType.INT64)}
-    place = call.make("arg_max", {"X": total}, indices, **attrs)
+    place = call.make("arg_max", total, indices, **attrs)
     last = axis == len(shape)
     hot = call.out if last else kind._replace(shape=[*shape, kind.shape[axis]])
-    hot = call.make("one_hot_v2", {"X": place}, hot, depth=kind.shape[axis], dtype=int(kind.dtype))
+    hot = call.make("one_hot_v2", place, hot, depth=kind.shape[axis], dtype=int(kind.dtype))
     if not last:
         order = [*range(axis), len(shape), *range(axis, len(shape))]
-        call.make("transpose2", {"X": hot}, call.out, axis=order)
+        call.make("transpose2", hot, call.out, axis=order)
 
 
 def _draw_between(call: _Call) -> None:
@@ -248,10 +256,10 @@ def _draw_between(call: _Call) -> None:
     wide = kind._replace(dtype=VarType.FP32)
     attrs = {"scale": float(call.attrs["to"] - low), "bias": 0.0, "bias_after_scale": True}
     drawn = call.make("scale", {"X": _draw(call, wide, 0.0)}, wide, **attrs)
-    whole = call.make("floor", {"X": drawn}, wide)
+    whole = call.make("floor", drawn, wide)
     attrs |= {"scale": 1.0, "bias": float(low)}
-    shifted = call.make("scale", {"X": whole}, wide, **attrs)
-    call.make("cast", {"X": shifted}, call.out, in_dtype=int(VarType.FP32), out_dtype=int(kind.dtype))
+    shifted = call.make("scale", whole, wide, **attrs)
+    call.make("cast", shifted, call.out, in_dtype=int(VarType.FP32), out_dtype=int(kind.dtype))
 
 
 def _reduce_loss(call: _Call) -> None:
@@ -259,10 +267,10 @@ def _reduce_loss(call: _Call) -> None:
     kinds = {0: "reduce_sum", 1: "reduce_mean"}
     reduced = kinds.get(call.attrs["reduction"])
     if reduced is None:
-        call.make("assign", {"X": call.read(0)}, call.out)
+        call.make("assign", call.read(0), call.out)
     else:
         attrs = {"dim": [0], "keep_dim": False, "reduce_all": True, "in_dtype": -1, "out_dtype": -1}
-        call.make(reduced, {"X": call.read(0)}, call.out, **attrs)
+        call.make(reduced, call.read(0), call.out, **attrs)
 
 
 def _norm_residual(call: _Call) -> None:
@@ -274,7 +282,7 @@ def _norm_residual(call: _Call) -> None:
     if call.has(2):
         terms.append(call.scale(call.read(2), call.attrs["residual_alpha"]))
     for term in terms:
-        total = call.make("elementwise_add", {"X": total, "Y": term}, kind, axis=-1)
+        total = call.join("add", total, term, kind)
     given = {"Scale": 3, "Bias": 4}
     inputs = {"X": [total]} | {slot: [call.read(at)] for slot, at in given.items() if call.has(at)}
     residual, mean, deviation = call.rest
@@ -283,8 +291,8 @@ def _norm_residual(call: _Call) -> None:
     outputs = {"Y": [call.out], "Mean": [mean], "Variance": [variance]}
     call.block.emit("layer_norm", inputs, outputs, attrs)
     shifted = {"scale": 1.0, "bias": attrs["epsilon"], "bias_after_scale": True}
-    call.make("rsqrt", {"X": call.make("scale", {"X": variance}, call.type(deviation), **shifted)}, deviation)
-    call.make("assign", {"X": total}, residual)
+    call.make("rsqrt", {"X": call.make("scale", variance, call.type(deviation), **shifted)}, deviation)
+    call.make("assign", total, residual)
 
 
 def _read(compose: Any) -> Read:

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Final, NamedTuple, TypeVar
 
-from paddlelike.core import VarType
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import FormatError
 
 Wanted = TypeVar("Wanted")
@@ -28,21 +28,11 @@ TYPES: Final = {
     "0.t_c64": VarType.COMPLEX64,
     "0.t_c128": VarType.COMPLEX128,
 }
+_NAMES: Final = "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
 #: Element types, by their names in attributes.
 DTYPES: Final = {
     "Undefined(ALL_DTYPE)": -1,
-    "bool": VarType.BOOL,
-    "int8": VarType.INT8,
-    "uint8": VarType.UINT8,
-    "int16": VarType.INT16,
-    "int32": VarType.INT32,
-    "int64": VarType.INT64,
-    "float16": VarType.FP16,
-    "bfloat16": VarType.BF16,
-    "float32": VarType.FP32,
-    "float64": VarType.FP64,
-    "complex64": VarType.COMPLEX64,
-    "complex128": VarType.COMPLEX128,
+    **{name: convert_dtype(name) for name in _NAMES.split()},
 }
 _PLAIN: Final[dict[str, type | tuple[type, ...]]] = {
     "0.a_bool": bool,
@@ -88,6 +78,16 @@ def get(tree: Any, key: str | int, wanted: type[Wanted]) -> Wanted:
             f"the program of Paddle 3 is damaged: {key!r} is {value!r:.80}, expected {wanted.__name__}"
         )
     return value
+
+
+def get_operand(op: dict[str, Any], index: int) -> dict[str, Any]:
+    """Return an operand of an operator."""
+    return get(get(op, "I", list), index, dict)
+
+
+def get_result(op: dict[str, Any]) -> dict[str, Any]:
+    """Return the first result of an operator."""
+    return get(get(op, "O", list), 0, dict)
 
 
 def read_type(tree: Any) -> Type | list[Type] | None:

@@ -6,9 +6,25 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from paddlelike.core import AttrType
 from paddlelike.foundation.text_tables import read_table
+from paddlelike.framework.environment import PADDLE3_VERSION
+from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef.attributes import Attr
+
+_KINDS: Final = {
+    AttrType.BOOLEAN: "bool",
+    AttrType.FLOAT: "f32",
+    AttrType.FLOATS: "f32s",
+    AttrType.INT: "i32",
+    AttrType.INTS: "i32s",
+    AttrType.LONG: "i64",
+    AttrType.LONGS: "i64s",
+    AttrType.STRING: "str",
+}
 
 #: The value of an attribute without counterpart that changes nothing.
 ANY: Final = object()
@@ -52,27 +68,41 @@ class Row(NamedTuple):
 
 
 @functools.cache
-def load_rows() -> dict[str, Row]:
-    """Return the rows of the table by Paddle 3's names."""
-    text = read_table("paddlelike.interop.paddle3", "operators.txt")
-    rows = (_parse_row(line) for line in text.splitlines() if line and not line.startswith("#"))
-    return {row.name: row for row in rows}
+def _read_lines() -> dict[str, tuple[str, ...]]:
+    """Return the fields of the table by Paddle 3's names: type, operands, results, attributes."""
+    found = {}
+    for line in read_table("paddlelike.interop.paddle3", "operators.txt").splitlines():
+        if not line.startswith("#"):
+            head, *fields = (part.strip() for part in (line + "| | |").split("|")[:4])
+            name, _, type_ = head.partition(" ")
+            found[name] = (type_ or name, *fields)
+    return found
 
 
 def find_row(kind: str) -> Row | None:
     """Return the row of an operator, also of its in-place form; None if there is none."""
-    rows = load_rows()
-    return rows.get(kind) or rows.get(kind.removesuffix("_"))
+    name = kind if kind in _read_lines() else kind.removesuffix("_")
+    return _parse_row(name, *_read_lines()[name]) if name in _read_lines() else None
 
 
-def _parse_row(line: str) -> Row:
-    head, operands, results, attributes = (part.split() for part in (line + " | | |").split("|")[:4])
+def find_rows(type_: str | None = None) -> Iterator[Row]:
+    """Yield the rows with a type in a ProgramDesc, or all."""
+    return (_parse_row(name, *row) for name, row in _read_lines().items() if type_ in (row[0], None))
+
+
+@functools.cache
+def _parse_row(name: str, type_: str, operands: str, results: str, attributes: str) -> Row:
+    known = registry.find_for_version(type_, PADDLE3_VERSION)
+    assert known is not None, type_
+    declared = known.input_slots, known.output_slots
+    own = (" ".join(slot.name + "*" * slot.several for slot in slots) for slots in declared)
+    operands, results = (given or default for given, default in zip((operands, results), own, strict=True))
     return Row(
-        head[0],
-        head[1],
-        tuple(_parse_operand(text) for text in operands),
-        tuple(_parse_result(text) for text in results),
-        tuple(_parse_attribute(text) for text in attributes),
+        name,
+        type_,
+        tuple(_parse_operand(text) for text in operands.split()) if operands != "-" else (),
+        tuple(_parse_result(text) for text in results.split()) if results != "-" else (),
+        tuple(_parse_attribute(text, known.attrs) for text in attributes.split()),
     )
 
 
@@ -94,8 +124,11 @@ def _parse_result(text: str) -> Result:
     return Result(slot.lstrip("+").rstrip("*"), slot.endswith("*"), same, slot.startswith("+"))
 
 
-def _parse_attribute(text: str) -> Attribute:
-    name, _, rest = text.partition(":")
+def _parse_attribute(text: str, attrs: Mapping[str, Attr]) -> Attribute:
+    name, has_kind, rest = text.partition(":")
+    if not has_kind:
+        name, _, target = text.partition("=")
+        return Attribute(name, _KINDS[attrs[target or name].type], target or name, ANY)
     if rest.startswith("="):
         return Attribute("", "", name, json.loads(rest[1:]))
     if "~" in rest:

@@ -17,7 +17,15 @@ from paddlelike.core import AttrType, VarType
 from paddlelike.errors import EnforceNotMet, FormatError
 from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant, Read, Reader
 from paddlelike.interop.paddle3.composed import COMPOSED
-from paddlelike.interop.paddle3.json_values import Type, get, load, read_attributes, read_type
+from paddlelike.interop.paddle3.json_values import (
+    Type,
+    get,
+    get_operand,
+    get_result,
+    load,
+    read_attributes,
+    read_type,
+)
 from paddlelike.interop.paddle3.row_reader import fold, read_row
 
 _MAGIC: Final = "pir"
@@ -69,23 +77,23 @@ def _read_parameter(block: Block, op: dict[str, Any]) -> None:
     flags = op.get("OA")  # of a program that trains on: persistable, stop_gradient, trainable
     kept = not isinstance(flags, list) or not flags or flags[0] != 0
     name = block.declare(get(get(op, "A", list), 3, str), kind, persistable=kept)
-    block.set_value(get(node, "%", int), name)
+    block.set_value(node, name)
 
 
 def _read_feed(block: Block, op: dict[str, Any]) -> None:
-    attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
+    attrs, node = read_attributes(op), get_result(op)
     kind = read_type(get(node, "TT", dict))
     if not isinstance(kind, Type) or block.outer is not None:
         raise FormatError(
             "the program of Paddle 3 is damaged: a feed is not a tensor, or is in an inner block"
         )
     name = block.declare(get(attrs, "name", str), kind, need_check_feed=True)
-    block.set_value(get(node, "%", int), name)
+    block.set_value(node, name)
     _make_port(block, "feed", VarType.FEED_MINIBATCH, name, attrs)
 
 
 def _read_fetch(block: Block, op: dict[str, Any]) -> None:
-    name = block.find_one(get(get(op, "I", list), 0, dict))
+    name = block.find_one(get_operand(op, 0))
     if block.outer is not None:
         raise FormatError("the program of Paddle 3 is damaged: an inner block fetches")
     _make_port(block, "fetch", VarType.FETCH_LIST, name, read_attributes(op))
@@ -102,7 +110,7 @@ def _make_port(block: Block, kind: str, holder: VarType, name: str, attrs: dict[
 
 
 def _read_full(block: Block, op: dict[str, Any]) -> None:
-    attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
+    attrs, node = read_attributes(op), get_result(op)
     value = attrs.get("value")
     if block.kind == "full_int_array":
         value, shape = get(attrs, "value", list), None
@@ -116,7 +124,7 @@ def _read_full(block: Block, op: dict[str, Any]) -> None:
             raise FormatError(
                 f"the program of Paddle 3 is damaged: {shape!r:.80} cannot be filled with {value!r:.80}"
             )
-    block.set_value(get(node, "%", int), Constant(value, shape, get(attrs, "dtype", int)))
+    block.set_value(node, Constant(value, shape, get(attrs, "dtype", int)))
 
 
 def _read_full_with_tensor(block: Block, op: dict[str, Any]) -> None:
@@ -128,18 +136,18 @@ def _read_full_with_tensor(block: Block, op: dict[str, Any]) -> None:
         found |= {"value": fold(value, "f64"), "str_value": repr(fold(value, "f64"))}
     else:
         inputs["ValueTensor"] = [block.find_one(nodes[0])]
-    block.emit("fill_constant", inputs, {"Out": block.make_results(get(get(op, "O", list), 0, dict))}, found)
+    block.emit("fill_constant", inputs, {"Out": block.make_results(get_result(op))}, found)
 
 
 def _read_empty(block: Block, op: dict[str, Any]) -> None:
     """Read an uninitialized tensor as zeros."""
-    sizes = block.find(get(get(op, "I", list), 0, dict))
-    dtype, node = get(read_attributes(op), "dtype", int), get(get(op, "O", list), 0, dict)
+    sizes = block.find(get_operand(op, 0))
+    dtype, node = get(read_attributes(op), "dtype", int), get_result(op)
     if isinstance(sizes, Constant):
         shape = fold(sizes, "i64s")
         if any(one < 0 for one in shape):
             raise FormatError(f"the program of Paddle 3 is damaged: {shape!r:.80} is not a shape")
-        block.set_value(get(node, "%", int), Constant(0.0, shape, dtype))
+        block.set_value(node, Constant(0.0, shape, dtype))
         return
     names = block.find_list(op["I"][0])
     inputs = {"ShapeTensor" if len(names) == 1 else "ShapeTensorList": names}
@@ -177,83 +185,83 @@ def _read_assign_value(block: Block, op: dict[str, Any]) -> None:
         if made != out:
             block.cast(made, out)
 
-    _assign_to(block, op, get(get(op, "I", list), 0, dict) if block.kind.endswith("_") else None, emit)
+    _assign_to(block, op, get_operand(op, 0) if block.kind.endswith("_") else None, emit)
 
 
 def _assign_to(block: Block, op: dict[str, Any], target: Any, emit: Callable[[str], None]) -> None:
     """Emit an operator that writes its result to the variable of an operand, for all later readers."""
-    node = get(get(op, "O", list), 0, dict)
+    node = get_result(op)
     if target is None or isinstance(block.values.get(get(target, "%", int)), Constant):
         (name,) = block.make_results(node) or [""]
         if target is not None:
             block.values[target["%"]] = name
     else:
         name = block.find_target(target)
-        block.set_value(get(node, "%", int), name)
+        block.set_value(node, name)
     if name:
         emit(name)
 
 
 def _read_combine(block: Block, op: dict[str, Any]) -> None:
     names = [block.find_one(one) for one in get(op, "I", list)]
-    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), names)
+    block.set_value(get_result(op), names)
 
 
 def _read_slice(block: Block, op: dict[str, Any]) -> None:
     if op["#"] != "0.slice":
         read_row(block, op)
         return
-    names = block.find_list(get(get(op, "I", list), 0, dict))
+    names = block.find_list(get_operand(op, 0))
     index = get(read_attributes(op), "index", int)
     if not 0 <= index < len(names):
         raise FormatError(
             f"the program of Paddle 3 is damaged: it reads item {index} of a list of {len(names)}"
         )
-    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), names[index])
+    block.set_value(get_result(op), names[index])
 
 
 def _read_split(block: Block, op: dict[str, Any]) -> None:
     if op["#"] != "0.split":
         read_row(block, op)
         return
-    names, results = block.find_list(get(get(op, "I", list), 0, dict)), get(op, "O", list)
+    names, results = block.find_list(get_operand(op, 0)), get(op, "O", list)
     if len(names) != len(results):
         raise FormatError(
             f"the program of Paddle 3 is damaged: a list of {len(names)} has {len(results)} items"
         )
     for name, node in zip(names, results, strict=True):
-        block.set_value(get(node, "%", int), name)
+        block.set_value(node, name)
 
 
 def _read_reshape(block: Block, op: dict[str, Any]) -> None:
     """Read a reshape; a reshape to no dims, as in medians of Paddle 3.0 and 3.1, is a squeeze."""
-    x, sizes = (block.find(get(get(op, "I", list), at, dict)) for at in range(2))
+    x, sizes = (block.find(get_operand(op, at)) for at in range(2))
     if not isinstance(sizes, Constant) or sizes.value != [] or not isinstance(x, str):
         read_row(block, op)
         return
-    (out,) = block.make_results(get(get(op, "O", list), 0, dict)) or [""]
+    (out,) = block.make_results(get_result(op)) or [""]
     axes = list(range(len(block.find_type(x).shape)))
     block.emit("squeeze2", {"X": [x]}, {"Out": [out]}, {"axes": axes})
 
 
 def _read_shape64(block: Block, op: dict[str, Any]) -> None:
-    (out,) = block.make_results(get(get(op, "O", list), 0, dict)) or [""]
+    (out,) = block.make_results(get_result(op)) or [""]
     kind = block.find_type(out)
     small = block.declare_new(kind._replace(dtype=VarType.INT32))
-    block.emit("shape", {"Input": [block.find_one(get(get(op, "I", list), 0, dict))]}, {"Out": [small]}, {})
+    block.emit("shape", {"Input": [block.find_one(get_operand(op, 0))]}, {"Out": [small]}, {})
     block.emit(
         "cast", {"X": [small]}, {"Out": [out]}, {"in_dtype": int(VarType.INT32), "out_dtype": int(kind.dtype)}
     )
 
 
 def _read_create_array(block: Block, op: dict[str, Any]) -> None:
-    block.make_results(get(get(op, "O", list), 0, dict))
+    block.make_results(get_result(op))
 
 
 def _read_array_write(block: Block, op: dict[str, Any]) -> None:
-    array, x, index = (block.find_one(get(get(op, "I", list), at, dict)) for at in range(3))
+    array, x, index = (block.find_one(get_operand(op, at)) for at in range(3))
     block.emit("write_to_array", {"X": [x], "I": [index]}, {"Out": [array]}, {})
-    block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), array)
+    block.set_value(get_result(op), array)
 
 
 # Control flow
@@ -261,7 +269,7 @@ def _read_array_write(block: Block, op: dict[str, Any]) -> None:
 
 def _read_select(block: Block, op: dict[str, Any]) -> None:
     mask, *names = [block.find_one(one) for one in get(op, "I", list)]
-    outputs = {"Out": block.make_results(get(get(op, "O", list), 0, dict))}
+    outputs = {"Out": block.make_results(get_result(op))}
     block.emit("select_input", {"X": names, "Mask": [mask]}, outputs, {})
 
 
@@ -270,7 +278,7 @@ def _read_if(block: Block, op: dict[str, Any]) -> None:
     if set(read_attributes(op)) - IGNORED - {"fake_false_branch"}:
         raise FormatError(f"operator 'if' of Paddle 3 has attributes {sorted(read_attributes(op))!r:.200}")
     regions = get(op, "regions", list)
-    condition = block.find_one(get(get(op, "I", list), 0, dict))
+    condition = block.find_one(get_operand(op, 0))
     if len(regions) != 2:
         raise FormatError("the program of Paddle 3 is damaged: a branch must have two cases")
     results = [name for node in get(op, "O", list) for name in _make_only(block, node)]
@@ -338,7 +346,7 @@ def _read_while(block: Block, op: dict[str, Any]) -> None:
             f"the program of Paddle 3 is damaged: a loop over {len(carried) - 1} has {len(arguments)} values"
         )
     for node, name in zip(arguments, carried[1:], strict=True):
-        inner.set_value(get(node, "#", int), name)
+        inner.set_value(node, name, "#")
     inner.taken.update(dict.fromkeys(carried))
     yielded = inner.read(tree)
     if len(yielded) != len(carried):
@@ -356,7 +364,7 @@ def _read_while(block: Block, op: dict[str, Any]) -> None:
     )
     _set_block(block, inner)
     for node, name in zip(op["O"], carried[1:], strict=True):
-        block.set_value(get(node, "%", int), name)
+        block.set_value(node, name)
 
 
 def _copy_carried(block: Block, name: str) -> str:

@@ -9,7 +9,12 @@ from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.schema import make_scalar
 from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant
-from paddlelike.interop.paddle3.json_values import Type, get, read_attributes, read_type
+from paddlelike.interop.paddle3.json_values import (
+    Type,
+    get,
+    read_attributes,
+    read_type,
+)
 from paddlelike.interop.paddle3.operators import ANY, Operand, Row, find_row
 
 #: The types in which operators of a ProgramDesc compute, by those of Paddle 3; others bfloat16 in float32.
@@ -42,10 +47,10 @@ def read_row(block: Block, op: dict[str, Any]) -> None:
     for slot, node in zip(slots, results, strict=False):
         if slot.same_as and inputs.get(slot.same_as):
             outputs[slot.slot] = inputs[slot.same_as]
-            block.set_value(get(node, "%", int), outputs[slot.slot][0])
+            block.set_value(node, outputs[slot.slot][0])
         elif target and slot is slots[0] and read_type(get(node, "TT", dict)) == block.find_type(target):
             outputs[slot.slot] = [target]  # in place: readers of the operand read this
-            block.set_value(get(node, "%", int), target)
+            block.set_value(node, target)
         elif names := block.make_results(node, _MADE.get(row.type)):
             outputs[slot.slot] = names
     for slot in row.results:

@@ -37,15 +37,27 @@ class Draft:
     def attr(self, name: str) -> Any:
         return get_attr(self.op, name)
 
+    @property
+    def out(self) -> str:
+        """The variable of the output slot Out."""
+        return self.op.output("Out")[0]
+
     def add(
-        self, type_: str, inputs: Mapping[str, Sequence[str]], out: str | dict[str, list[str]], **attrs: Any
+        self,
+        type_: str,
+        inputs: str | Mapping[str, Sequence[str]],
+        out: str | dict[str, list[str]],
+        **attrs: Any,
     ) -> None:
-        """Append an operator; ``out`` is the variable of its slot Out, or maps each output slot to its
-        variables.
-        """
-        given = {slot: [name] if isinstance(name, str) else [*name] for slot, name in inputs.items()}
+        """Append an operator. One variable is that of its slot X, or of its slot Out."""
+        named: Mapping[str, Sequence[str]] = {"X": inputs} if isinstance(inputs, str) else inputs
+        given = {slot: [name] if isinstance(name, str) else [*name] for slot, name in named.items()}
         outputs = {"Out": [out]} if isinstance(out, str) else out
         self.ops.append(Operator(self.block, type_, given, outputs, attrs))
+
+    def join(self, kind: str, x: str, y: str, out: str) -> None:
+        """Append an operator of two variables that broadcast from the last dim: ``"add"``."""
+        self.add(f"elementwise_{kind}", {"X": x, "Y": y}, out, axis=-1)
 
     def rename(self, type_: str, **attrs: Any) -> None:
         """Append the operator itself as one of another type."""
@@ -67,26 +79,26 @@ def _squeeze_ids(draft: Draft, slot: str) -> str:
     """Return ids without their last dim, which is 1."""
     ids = draft.var(slot)
     squeezed = draft.make(ids, ids.shape[:-1])
-    draft.add("squeeze2", {"X": ids.name}, squeezed, axes=[-1])
+    draft.add("squeeze2", ids.name, squeezed, axes=[-1])
     return squeezed
 
 
 def _lookup(draft: Draft) -> None:
     inputs = {"W": draft.op.input("W"), "Ids": _squeeze_ids(draft, "Ids")}
     padding = draft.attr("padding_idx")
-    draft.add("lookup_table_v2", inputs, draft.op.output("Out")[0], padding_idx=padding)
+    draft.add("lookup_table_v2", inputs, draft.out, padding_idx=padding)
 
 
 def _one_hot(draft: Draft) -> None:
     inputs = {"X": _squeeze_ids(draft, "X"), "depth_tensor": draft.op.input("depth_tensor")}
-    draft.add("one_hot_v2", inputs, draft.op.output("Out")[0], depth=draft.attr("depth"))
+    draft.add("one_hot_v2", inputs, draft.out, depth=draft.attr("depth"))
 
 
 def _gather(draft: Draft) -> None:
     index = draft.op.input("Index")[0]
     if len(draft.var("Index").shape) == 2:
         index = _squeeze_ids(draft, "Index")
-    draft.add("gather", {"X": draft.op.input("X"), "Index": index}, draft.op.output("Out")[0], axis=0)
+    draft.add("gather", {"X": draft.op.input("X"), "Index": index}, draft.out, axis=0)
 
 
 def _arg(draft: Draft) -> None:
@@ -97,28 +109,28 @@ def _arg(draft: Draft) -> None:
 def _matmul(draft: Draft) -> None:
     if min(len(draft.var(slot).shape) for slot in "XY") < 2:
         raise UnsupportedError("operator 'matmul' of vectors cannot be written for Paddle 3")
-    (out,), alpha = draft.op.output("Out"), draft.attr("alpha")
+    out, alpha = draft.out, draft.attr("alpha")
     product = draft.make(draft.block.var(out), draft.block.var(out).shape) if alpha != 1 else out
     transposed = {f"trans_{one.lower()}": draft.attr(f"transpose_{one}") for one in "XY"}
     draft.add("matmul_v2", {slot: draft.op.input(slot) for slot in "XY"}, product, **transposed)
     if alpha != 1:
-        draft.add("scale", {"X": product}, out, scale=alpha, bias=0.0, bias_after_scale=True)
+        draft.add("scale", product, out, scale=alpha, bias=0.0, bias_after_scale=True)
 
 
 def _flatten(draft: Draft) -> None:
-    x, axis, (out,) = draft.var("X"), draft.attr("axis"), draft.op.output("Out")
+    x, axis, out = draft.var("X"), draft.attr("axis"), draft.out
     if axis in (0, len(x.shape)):
-        draft.add("reshape2", {"X": x.name}, out, shape=[1, -1] if axis == 0 else [-1, 1])
+        draft.add("reshape2", x.name, out, shape=[1, -1] if axis == 0 else [-1, 1])
         return
     first = x.name
     if axis > 1:
         first = draft.make(x, [-1, *x.shape[axis:]])
-        draft.add("flatten_contiguous_range", {"X": x.name}, first, start_axis=0, stop_axis=axis - 1)
-    draft.add("flatten_contiguous_range", {"X": first}, out, start_axis=1, stop_axis=-1)
+        draft.add("flatten_contiguous_range", x.name, first, start_axis=0, stop_axis=axis - 1)
+    draft.add("flatten_contiguous_range", first, out, start_axis=1, stop_axis=-1)
 
 
 def _reduce(draft: Draft) -> None:
-    x, (out,) = draft.var("X"), draft.op.output("Out")
+    x, out = draft.var("X"), draft.out
     rank = len(x.shape)
     dims = {dim % max(rank, 1) for dim in draft.attr("dim")}
     whole = draft.attr("reduce_all") or len(dims) == rank
@@ -126,8 +138,8 @@ def _reduce(draft: Draft) -> None:
         draft.rename(draft.op.type)
         return
     number = draft.make(draft.block.var(out), [])
-    draft.add(draft.op.type, {"X": x.name}, number, dim=[], reduce_all=True, keep_dim=False)
-    draft.add("reshape2", {"X": number}, out, shape=[1])
+    draft.add(draft.op.type, x.name, number, dim=[], reduce_all=True, keep_dim=False)
+    draft.add("reshape2", number, out, shape=[1])
 
 
 def _reshape_numbers(draft: Draft) -> None:
@@ -140,16 +152,16 @@ def _reshape_numbers(draft: Draft) -> None:
     outputs = {slot: [numbers.get(name, name) for name in names] for slot, names in draft.op.outputs.items()}
     draft.add(draft.op.type, draft.op.inputs, outputs, **draft.op.attrs)
     for name, number in numbers.items():
-        draft.add("reshape2", {"X": number}, name, shape=[1])
+        draft.add("reshape2", number, name, shape=[1])
 
 
 def _test_elements(test: str, reduce: str) -> Form:
     def write(draft: Draft) -> None:
-        x, (out,) = draft.var("X"), draft.op.output("Out")
+        x, out = draft.var("X"), draft.out
         tested, number = draft.make(x, x.shape, VarType.BOOL), draft.make(x, [], VarType.BOOL)
-        draft.add(test, {"X": x.name}, tested)
-        draft.add(reduce, {"X": tested}, number, dim=[], reduce_all=True, keep_dim=False)
-        draft.add("reshape2", {"X": number}, out, shape=[1])
+        draft.add(test, x.name, tested)
+        draft.add(reduce, tested, number, dim=[], reduce_all=True, keep_dim=False)
+        draft.add("reshape2", number, out, shape=[1])
         draft.block.var(out).dtype = VarType.BOOL  # whatever the program declares
 
     return write
@@ -159,7 +171,7 @@ def _expand(draft: Draft) -> None:
     times = draft.attr("expand_times")
     if not times:
         raise UnsupportedError("operator 'expand' with computed times cannot be written for Paddle 3")
-    draft.add("tile", {"X": draft.op.input("X")}, draft.op.output("Out")[0], repeat_times=times)
+    draft.add("tile", {"X": draft.op.input("X")}, draft.out, repeat_times=times)
 
 
 def _interpolate(draft: Draft) -> None:
@@ -169,35 +181,35 @@ def _interpolate(draft: Draft) -> None:
 
 def _zeros(draft: Draft) -> None:
     x = draft.var("X")
-    draft.add("fill_any_like", {"X": x.name}, draft.op.output("Out")[0], value=0.0, dtype=int(x.dtype))
+    draft.add("fill_any_like", x.name, draft.out, value=0.0, dtype=int(x.dtype))
 
 
 def _norm(draft: Draft) -> None:
     x, axis = draft.var("X"), draft.attr("axis")
-    (norm,), (out,) = draft.op.output("Norm"), draft.op.output("Out")
+    (norm,), out = draft.op.output("Norm"), draft.out
     shape = draft.block.var(norm).shape
     square, total, moved = draft.make(x, x.shape), draft.make(x, shape), draft.make(x, shape)
-    draft.add("square", {"X": x.name}, square)
-    draft.add("reduce_sum", {"X": square}, total, dim=[axis], keep_dim=True, reduce_all=False)
-    draft.add("scale", {"X": total}, moved, scale=1.0, bias=draft.attr("epsilon"), bias_after_scale=True)
-    draft.add("sqrt", {"X": moved}, norm)
-    draft.add("elementwise_div", {"X": x.name, "Y": norm}, out, axis=-1)
+    draft.add("square", x.name, square)
+    draft.add("reduce_sum", square, total, dim=[axis], keep_dim=True, reduce_all=False)
+    draft.add("scale", total, moved, scale=1.0, bias=draft.attr("epsilon"), bias_after_scale=True)
+    draft.add("sqrt", moved, norm)
+    draft.join("div", x.name, norm, out)
 
 
 def _cos_sim(draft: Draft) -> None:
-    x, y, (out,) = draft.var("X"), draft.var("Y"), draft.op.output("Out")
+    x, y, out = draft.var("X"), draft.var("Y"), draft.out
     norms = [draft.op.output(slot)[0] for slot in ("XNorm", "YNorm")]
     for var, norm in zip((x, y), norms, strict=True):
         square, total = draft.make(var, var.shape), draft.make(var, [var.shape[0], 1])
-        draft.add("square", {"X": var.name}, square)
-        draft.add("reduce_sum", {"X": square}, total, dim=[1], keep_dim=True, reduce_all=False)
-        draft.add("sqrt", {"X": total}, norm)
+        draft.add("square", var.name, square)
+        draft.add("reduce_sum", square, total, dim=[1], keep_dim=True, reduce_all=False)
+        draft.add("sqrt", total, norm)
     product, total = draft.make(x, x.shape), draft.make(x, [x.shape[0], 1])
     both = draft.make(x, [x.shape[0], 1])
-    draft.add("elementwise_mul", {"X": x.name, "Y": y.name}, product, axis=-1)
-    draft.add("reduce_sum", {"X": product}, total, dim=[1], keep_dim=True, reduce_all=False)
-    draft.add("elementwise_mul", {"X": norms[0], "Y": norms[1]}, both, axis=-1)
-    draft.add("elementwise_div", {"X": total, "Y": both}, out, axis=-1)
+    draft.join("mul", x.name, y.name, product)
+    draft.add("reduce_sum", product, total, dim=[1], keep_dim=True, reduce_all=False)
+    draft.join("mul", norms[0], norms[1], both)
+    draft.join("div", total, both, out)
 
 
 def _data_norm(draft: Draft) -> None:
@@ -205,28 +217,28 @@ def _data_norm(draft: Draft) -> None:
     means, scales = draft.op.output("Means")[0], draft.op.output("Scales")[0]
     x, (out,) = draft.var("X"), draft.op.output("Y")
     ratio, moved = draft.make(size, size.shape), draft.make(x, x.shape)
-    draft.add("elementwise_div", {"X": total.name, "Y": size.name}, means, axis=-1)
-    draft.add("elementwise_div", {"X": size.name, "Y": squares.name}, ratio, axis=-1)
-    draft.add("sqrt", {"X": ratio}, scales)
-    draft.add("elementwise_sub", {"X": x.name, "Y": means}, moved, axis=-1)
-    draft.add("elementwise_mul", {"X": moved, "Y": scales}, out, axis=-1)
+    draft.join("div", total.name, size.name, means)
+    draft.join("div", size.name, squares.name, ratio)
+    draft.add("sqrt", ratio, scales)
+    draft.join("sub", x.name, means, moved)
+    draft.join("mul", moved, scales, out)
 
 
 def _pad2d(draft: Draft) -> None:
-    x, (out,), last = draft.var("X"), draft.op.output("Out"), draft.attr("data_format") == "NHWC"
+    x, out, last = draft.var("X"), draft.out, draft.attr("data_format") == "NHWC"
     axis, mode = 1 if last else 2, draft.attr("mode")
     top, bottom, left, right = draft.attr("paddings")
     if draft.op.input("Paddings"):
         raise UnsupportedError("operator 'pad2d' with computed paddings cannot be written for Paddle 3")
     deep, padded = ([*shape[:axis], 1, *shape[axis:]] for shape in (x.shape, draft.block.var(out).shape))
     before, after = draft.make(x, deep), draft.make(x, padded)
-    draft.add("unsqueeze2", {"X": x.name}, before, axes=[axis])
+    draft.add("unsqueeze2", x.name, before, axes=[axis])
     draft.add(
-        "pad3d", {"X": before}, after, paddings=[left, right, top, bottom, 0, 0],
+        "pad3d", before, after, paddings=[left, right, top, bottom, 0, 0],
         value=draft.attr("pad_value"), mode="replicate" if mode == "edge" else mode,
         data_format="NDHWC" if last else "NCDHW",
     )  # fmt: skip
-    draft.add("squeeze2", {"X": after}, out, axes=[axis])
+    draft.add("squeeze2", after, out, axes=[axis])
 
 
 def _fill_alike(draft: Draft) -> None:
@@ -241,7 +253,7 @@ def _suppress(draft: Draft) -> None:
         f"{draft.op.output('Out')[0]!r} has no LoD in Paddle 3: the boxes of all images follow each other, "
         "and where nothing is found there is no row (Fluid gives one row of -1)"
     )
-    (out,) = draft.op.output("Out")
+    out = draft.out
     var = draft.block.var(out)
     index, counts = draft.make(var, [-1, 1], VarType.INT32), draft.make(var, [-1], VarType.INT32)
     outputs = {"Out": [out], "Index": [index], "NmsRoisNum": [counts]}
@@ -289,7 +301,7 @@ FORMS: Final = {
         "expand": lambda draft: draft.add(
             "tile",
             {"X": draft.op.input("X")},
-            draft.op.output("Out")[0],
+            draft.out,
             repeat_times=draft.attr("expand_times"),
         ),
         "fill_constant_batch_size_like": _fill_alike,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from paddlelike.core import Scope, global_scope
@@ -186,6 +187,6 @@ def _add_sum(graph: Graph, ref: Ref, label: str) -> list[Ref]:
             shape = [1 if at <= dim else size for at, size in enumerate(ref.shape)]
             ref = graph.add("ReduceElements", [ref], axis, shape=shape)
     whole = {"axis": ALL_AXES, "reductionOpName": "Sum", "reductionKeepDimensions": False}
-    total = graph.add("ReduceElements", [ref], whole, shape=[], like=ref._replace(dynamic=False))
+    total = graph.add("ReduceElements", [ref], whole, shape=[], like=replace(ref, dynamic=False))
     graph.functions[-1]["name"] = label
     return [ref, total]

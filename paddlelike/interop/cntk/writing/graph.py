@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from paddlelike.core import Array, numpy_dtype
 from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
 from paddlelike.formats.cntk.file import describe_variable
 from paddlelike.framework import Operator, Variable
+from paddlelike.interop.arithmetic import Arithmetic
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.exporting import read_attr
@@ -27,9 +30,26 @@ ALL_STATIC: Final = Axis(2147483646, "AllStaticAxes", ordered=False)
 ALL_AXES: Final = Axis(2147483643, "AllAxes", ordered=False)
 
 
-class Ref(NamedTuple):
-    """A value of the function: its uid, static shape as numpy has it, and dynamic axes."""
+@dataclass(frozen=True, eq=False)
+class Ref(Arithmetic):
+    """A value of the function: its uid, static shape as numpy has it, and dynamic axes.
 
+    A number beside a value stands for a constant of its type.
+    """
+
+    KINDS = MappingProxyType(
+        {
+            "add": "Plus",
+            "subtract": "Minus",
+            "multiply": "ElementTimes",
+            "less": "Less",
+            "less_equal": "LessEqual",
+            "greater": "Greater",
+            "greater_equal": "GreaterEqual",
+        }
+    )
+
+    graph: Graph
     uid: str
     shape: tuple[int, ...]
     dynamic: bool
@@ -40,6 +60,103 @@ class Ref(NamedTuple):
     def rank(self) -> int:
         """The number of static dims."""
         return len(self.shape)
+
+    def _join(self, kind: str, x: Ref | float, y: Ref | float) -> Ref:
+        return (x if isinstance(x, Ref) else self.number(x)).binary(self.KINDS[kind], y)
+
+    def __truediv__(self, other: Ref) -> Ref:
+        """Return the quotient, which CNTK saves as a product."""
+        return self * other.unary("Reciprocal")
+
+    def __matmul__(self, other: Ref) -> Ref:
+        """Return the product over the last dim and the first of ``other``; CNTK takes ``other`` first."""
+        attributes = {"outputRank": SizeT(other.rank - 1), "inferInputRankToMap": -1}
+        shape = [*self.shape[:-1], *other.shape[1:]]
+        return self.graph.add("Times", [other, self], attributes, shape=shape)
+
+    def __neg__(self) -> Ref:
+        return self.unary("Negate")
+
+    def __abs__(self) -> Ref:
+        return self.unary("Abs")
+
+    def clip(self, low: float, high: float) -> Ref:
+        """Return the value within bounds."""
+        return self.graph.add("Clip", [self, self.number(low), self.number(high)], shape=self.shape)
+
+    def choose(self, x: Ref, y: Ref) -> Ref:
+        """Return ``x`` where this flag is not 0, else ``y``."""
+        return self.graph.add("Select", [self, x, y], shape=self.shape)
+
+    def number(self, value: float) -> Ref:
+        """Return a constant number of this value's type."""
+        return self.graph.add_constant(value, self.dtype)
+
+    def unary(self, kind: str, **attributes: Any) -> Ref:
+        """Append a function that keeps the shape."""
+        return self.graph.add(kind, [self], attributes, shape=self.shape)
+
+    def binary(self, kind: str, other: Ref | float) -> Ref:
+        """Append a function of this value and another one, which broadcast from the last dim."""
+        pair = [self, other if isinstance(other, Ref) else self.number(other)]
+        known = np.broadcast_shapes(*([max(size, 1) for size in ref.shape] for ref in pair))
+        unknown = {dim - ref.rank for ref in pair for dim, size in enumerate(ref.shape) if size < 0}
+        shape = [-1 if dim - len(known) in unknown else size for dim, size in enumerate(known)]
+        return self.graph.add(kind, pair, shape=shape)
+
+    def scale(self, by: float = 1.0, plus: float = 0.0) -> Ref:
+        """Return ``by * x + plus``."""
+        x = self * by if by != 1 else self
+        return x + plus if plus != 0 else x
+
+    def reshape(self, shape: Sequence[int]) -> Ref:
+        """Return the value in another static shape. Raises InexpressibleError where it mixes samples."""
+        wanted = tuple(int(dim) for dim in shape)
+        if wanted == self.shape:
+            return self
+        if np.prod(wanted, dtype=int) != np.prod(self.shape, dtype=int):
+            raise InexpressibleError(
+                f"it mixes samples: the shape {list(self.shape)} of each becomes {list(wanted)}"
+            )
+        axes = {"beginAxis": Axis(0, "staticAxisIdx=0", ordered=True), "endAxis": static_axis(-1, self.rank)}
+        return self.graph.add("Reshape", [self], {"newShape": Shape(wanted), **axes}, shape=wanted)
+
+    def transpose(self, perm: Sequence[int]) -> Ref:
+        """Return the value with its static dims in another order."""
+        if list(perm) == sorted(perm):
+            return self
+        axes = [static_axis(dim, self.rank) for dim in perm][::-1]
+        shape = [self.shape[dim] for dim in perm]
+        return self.graph.add("TransposeAxes", [self], {"axisVec": axes}, shape=shape)
+
+    def reduce(self, how: str, dims: Sequence[int], *, keep: bool = True) -> Ref:
+        """Return a reduction over static dims, one after the other; means of means are right, as the counts
+        are equal.
+        """
+        x = self
+        for dim in sorted(dims):
+            attributes = {
+                "axis": static_axis(dim, x.rank),
+                "reductionOpName": how,
+                "reductionKeepDimensions": True,
+            }
+            shape = [1 if at == dim else size for at, size in enumerate(x.shape)]
+            x = self.graph.add("ReduceElements", [x], attributes, shape=shape)
+        return x if keep else x.reshape([size for at, size in enumerate(x.shape) if at not in set(dims)])
+
+    def slice(self, dim: int, begin: int, end: int, stride: int = 1) -> Ref:
+        """Return the part of a static dim from index ``begin`` up to ``end``, exclusive."""
+        size = self.shape[dim]
+        shape = [*self.shape[:dim], len(range(begin, end, stride)), *self.shape[dim + 1 :]]
+        if (begin, end, stride) == (0, size, 1):
+            return self
+        attributes = {
+            "axis": static_axis(dim, self.rank),
+            "beginIndex": begin,
+            "endIndex": 0 if end == size else end,
+            "sliceStrides": stride,
+        }
+        return self.graph.add("Slice", [self], attributes, shape=shape)
 
 
 def static_axis(dim: int, rank: int) -> Axis:
@@ -80,23 +197,23 @@ class Graph:
         axes = [SEQUENCE, BATCH] if ref.sequence else [BATCH] if ref.dynamic else []
         leaf = describe_variable(uid, kind, ref.dtype, ref.shape, dynamic_axis=axes, **more)
         self.leaves.append(leaf)
-        return ref._replace(uid=uid)
+        return replace(ref, uid=uid)
 
     def add_input(self, name: str, like: Ref) -> Ref:
         """Add an input; integers are fed as real numbers."""
-        return self.add_leaf(name, INPUT, like._replace(dtype=as_real(like.dtype)), name=name)
+        return self.add_leaf(name, INPUT, replace(like, dtype=as_real(like.dtype)), name=name)
 
     def add_array(self, name: str, array: Array, *, trained: bool) -> Ref:
         """Add a parameter or a constant."""
         value = np.ascontiguousarray(array, as_real(array.dtype)).reshape(array.shape)
-        ref = Ref(name, array.shape, dynamic=False, sequence=False, dtype=value.dtype)
+        ref = Ref(self, name, array.shape, dynamic=False, sequence=False, dtype=value.dtype)
         return self.add_leaf(name, PARAMETER if trained else CONSTANT, ref, name=name, value=value)
 
     def add_constant(self, value: ArrayLike, dtype: DTypeLike) -> Ref:
         """Add a constant without a name."""
         array = np.asarray(value, as_real(dtype))
         uid = self.take_uid("Constant")
-        ref = Ref(uid, array.shape, dynamic=False, sequence=False, dtype=array.dtype)
+        ref = Ref(self, uid, array.shape, dynamic=False, sequence=False, dtype=array.dtype)
         return self.add_leaf(uid, CONSTANT, ref, value=array)
 
     def add_placeholder(self, uid: str, like: Ref) -> Ref:
@@ -126,7 +243,7 @@ class Graph:
             "inputs": [ref.uid for ref in inputs],
         })  # fmt: skip
         lead = like or next((ref for ref in inputs if ref.dynamic), inputs[0])
-        return lead._replace(uid=f"{uid}_Output_0", shape=tuple(shape))
+        return replace(lead, uid=f"{uid}_Output_0", shape=tuple(shape))
 
 
 def as_real(dtype: DTypeLike) -> np.dtype[Any]:
@@ -200,75 +317,6 @@ class Step:
 
     # Its functions
 
-    def unary(self, kind: str, x: Ref, **attributes: Any) -> Ref:
-        """Append a function of one input that keeps its shape."""
-        return self.graph.add(kind, [x], attributes, shape=x.shape)
-
-    def binary(self, kind: str, x: Ref, y: Ref) -> Ref:
-        """Append a function of two inputs that are broadcast from the last dim."""
-        known = np.broadcast_shapes(*([max(size, 1) for size in ref.shape] for ref in (x, y)))
-        unknown = {dim - ref.rank for ref in (x, y) for dim, size in enumerate(ref.shape) if size < 0}
-        shape = [-1 if dim - len(known) in unknown else size for dim, size in enumerate(known)]
-        return self.graph.add(kind, [x, y], shape=shape)
-
-    def number(self, value: float, like: Ref) -> Ref:
-        """Return a constant number."""
-        return self.graph.add_constant(value, like.dtype)
-
-    def scale(self, x: Ref, by: float = 1.0, plus: float = 0.0) -> Ref:
-        """Return ``by * x + plus``."""
-        if by != 1:
-            x = self.binary("ElementTimes", x, self.number(by, x))
-        return self.binary("Plus", x, self.number(plus, x)) if plus != 0 else x
-
-    def reshape(self, x: Ref, shape: Sequence[int]) -> Ref:
-        """Return a value in another static shape."""
-        wanted = tuple(int(dim) for dim in shape)
-        if wanted == x.shape:
-            return x
-        if np.prod(wanted, dtype=int) != np.prod(x.shape, dtype=int):
-            self.refuse(f"it mixes samples: the shape {list(x.shape)} of each becomes {list(wanted)}")
-        axes = {"beginAxis": Axis(0, "staticAxisIdx=0", ordered=True), "endAxis": static_axis(-1, x.rank)}
-        return self.graph.add("Reshape", [x], {"newShape": Shape(wanted), **axes}, shape=wanted)
-
-    def transpose(self, x: Ref, perm: Sequence[int]) -> Ref:
-        """Return a value with its static dims in another order."""
-        if list(perm) == sorted(perm):
-            return x
-        axes = [static_axis(dim, x.rank) for dim in perm][::-1]
-        shape = [x.shape[dim] for dim in perm]
-        return self.graph.add("TransposeAxes", [x], {"axisVec": axes}, shape=shape)
-
-    def reduce(self, x: Ref, how: str, dims: Sequence[int], *, keep: bool = True) -> Ref:
-        """Return a reduction over static dims, one after the other; means of means are right, as the counts
-        are equal.
-        """
-        for dim in sorted(dims):
-            attributes = {
-                "axis": static_axis(dim, x.rank),
-                "reductionOpName": how,
-                "reductionKeepDimensions": True,
-            }
-            shape = [1 if at == dim else size for at, size in enumerate(x.shape)]
-            x = self.graph.add("ReduceElements", [x], attributes, shape=shape)
-        return (
-            x if keep else self.reshape(x, [size for at, size in enumerate(x.shape) if at not in set(dims)])
-        )
-
-    def slice(self, x: Ref, dim: int, begin: int, end: int, stride: int = 1) -> Ref:
-        """Return the part of a static dim from index ``begin`` up to ``end``, exclusive."""
-        size = x.shape[dim]
-        shape = [*x.shape[:dim], len(range(begin, end, stride)), *x.shape[dim + 1 :]]
-        if (begin, end, stride) == (0, size, 1):
-            return x
-        attributes = {
-            "axis": static_axis(dim, x.rank),
-            "beginIndex": begin,
-            "endIndex": 0 if end == size else end,
-            "sliceStrides": stride,
-        }
-        return self.graph.add("Slice", [x], attributes, shape=shape)
-
     def give(self, slot: str, ref: Ref, index: int = 0) -> None:
         """Set the value of an output variable, reshaped to its declared static shape."""
         if not self.op.output(slot):
@@ -280,7 +328,7 @@ class Step:
             and tuple(declared) != ref.shape
             and math.prod(declared) == math.prod(ref.shape)
         ):
-            ref = self.reshape(ref, declared)
+            ref = ref.reshape(declared)
         self.graph.values[name] = ref
         owner = ref.uid.rpartition("_Output_")[0]
         last = self.graph.functions[-1] if self.graph.functions else {}

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import math
 
-from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.interop.cntk.writing.elementwise import align, divide
+from paddlelike.interop.cntk.writing.elementwise import align
 from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
-
-
-def times(step: Step, x: Ref, y: Ref) -> Ref:
-    """Return the product over the last dim of ``x`` and the first dim of ``y``; CNTK lists ``y`` first."""
-    attributes = {"outputRank": SizeT(y.rank - 1), "inferInputRankToMap": -1}
-    return step.graph.add("Times", [y, x], attributes, shape=[*x.shape[:-1], *y.shape[1:]])
 
 
 def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
@@ -20,11 +13,11 @@ def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
     start = columns - x.dynamic
     if start < 0 or w.dynamic or w.rank != 2:
         step.refuse(f"X has static shape {list(x.shape)}, Y {list(w.shape)}, with {columns} dims of rows")
-    flat = step.reshape(x, [*x.shape[:start], math.prod(x.shape[start:])])
+    flat = x.reshape([*x.shape[:start], math.prod(x.shape[start:])])
     if flat.rank > 2:  # CNTK multiplies the last dim of a matrix
-        flat = step.reshape(flat, [math.prod(flat.shape[:-1]), flat.shape[-1]])
-    out = times(step, flat, w)
-    return step.reshape(out, [*x.shape[:start], w.shape[1]])
+        flat = flat.reshape([math.prod(flat.shape[:-1]), flat.shape[-1]])
+    out = flat @ w
+    return out.reshape([*x.shape[:start], w.shape[1]])
 
 
 @writes("mul")
@@ -34,9 +27,9 @@ def _write_mul(step: Step) -> Ref:
     if w.dynamic:
         step.refuse("Y has samples")
     tail = w.shape[inner:]
-    flat = step.reshape(w, [math.prod(w.shape[:inner]), math.prod(tail)])
+    flat = w.reshape([math.prod(w.shape[:inner]), math.prod(tail)])
     out = multiply_flat(step, x, flat, step.attr("x_num_col_dims"))
-    return step.reshape(out, [*out.shape[:-1], *tail])
+    return out.reshape([*out.shape[:-1], *tail])
 
 
 @writes("fc")
@@ -45,8 +38,8 @@ def _write_fc(step: Step) -> Ref:
         step.refuse("the weights are padded")
     out = multiply_flat(step, step.ref("Input"), step.ref("W"), step.attr("in_num_col_dims"))
     if step.has("Bias"):
-        out = step.binary("Plus", out, step.reshape(step.ref("Bias"), [out.shape[-1]]))
-    return step.unary("ReLU", out) if step.attr("activation_type", "") == "relu" else out
+        out = out + step.ref("Bias").reshape([out.shape[-1]])
+    return out.unary("ReLU") if step.attr("activation_type", "") == "relu" else out
 
 
 @writes("matmul", "matmul_v2")
@@ -63,10 +56,10 @@ def _write_matmul(step: Step) -> Ref:
         step.refuse("it transposes X, which is not a matrix without the samples")
     if not y.dynamic and y.rank != 2:
         step.refuse(f"Y has {y.rank} dims")
-    x = step.transpose(x, [1, 0]) if turn[0] else x
-    y = step.transpose(y, [1, 0]) if turn[1] else y
-    out = times(step, x, y) if y.dynamic else multiply_flat(step, x, y, x.rank - 1 + x.dynamic)
-    return step.scale(out, float(step.attr("alpha", 1.0)))
+    x = x.transpose([1, 0]) if turn[0] else x
+    y = y.transpose([1, 0]) if turn[1] else y
+    out = x @ y if y.dynamic else multiply_flat(step, x, y, x.rank - 1 + x.dynamic)
+    return out.scale(float(step.attr("alpha", 1.0)))
 
 
 @writes("cos_sim")
@@ -77,14 +70,14 @@ def _write_cos_sim(step: Step) -> Ref:
     if x.dynamic != y.dynamic:
         step.refuse("one of its inputs has samples, and the other not")
     out = step.graph.add("CosDistance", [x, y], shape=[])
-    return step.reshape(out, [1])
+    return out.reshape([1])
 
 
 @writes("norm")
 def _write_norm(step: Step) -> None:
     x = step.ref()
     dim = step.static_dim(step.attr("axis"), x)
-    total = step.reduce(step.binary("ElementTimes", x, x), "Sum", [dim])
-    length = step.unary("Sqrt", step.scale(total, 1, float(step.attr("epsilon"))))
+    total = (x * x).reduce("Sum", [dim])
+    length = total.scale(1, float(step.attr("epsilon"))).unary("Sqrt")
     step.give("Norm", length)
-    step.give("Out", divide(step, x, length))
+    step.give("Out", x / length)

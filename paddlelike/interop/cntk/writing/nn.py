@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from paddlelike.formats.cntk.dictionary import Shape, SizeT
-from paddlelike.interop.cntk.writing.elementwise import divide
 from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 from paddlelike.interop.cntk.writing.tensor import gather_rows, pad
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
@@ -17,13 +16,13 @@ from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, m
 def _write_embedding(step: Step) -> Ref:
     ids, table = step.ref("Ids"), step.ref("W")
     static = ids.shape[:-1] if step.op.type == "lookup_table" else ids.shape
-    wide = ids if ids.rank else step.reshape(ids, [1])
-    out = step.reshape(gather_rows(step, wide, table), [*static, table.shape[1]])
+    wide = ids if ids.rank else ids.reshape([1])
+    out = gather_rows(step, wide, table).reshape([*static, table.shape[1]])
     padding = step.attr("padding_idx", -1)
     if padding != -1:
         row = padding % table.shape[0]
-        others = step.binary("NotEqual", step.reshape(ids, [*static, 1]), step.number(row, ids))
-        out = step.binary("ElementTimes", out, others)
+        others = ids.reshape([*static, 1]).binary("NotEqual", ids.number(row))
+        out = out * others
     return out
 
 
@@ -64,7 +63,7 @@ def _write_convolution(step: Step) -> Ref:
     out = step.graph.add("Convolution", [kernel, image], attributes, shape=[kernel.shape[0], *counts])
     if step.has("Bias"):
         bias = step.ref("Bias")
-        out = step.binary("Plus", out, step.reshape(bias, [kernel.shape[0]] + [1] * len(counts)))
+        out = out + bias.reshape([kernel.shape[0]] + [1] * len(counts))
     return out
 
 
@@ -108,7 +107,7 @@ def _write_transposed(step: Step) -> Ref:
     attributes = _describe(kernel, windows.strides, windows.dilations, 1, transposed=Shape((0,)))
     out = step.graph.add("Convolution", [kernel, image], attributes, shape=[kernel.shape[1], *sizes])
     for dim, ((low, high), size) in enumerate(zip(windows.pads, sizes, strict=True)):
-        out = step.slice(out, dim + 1, low, size - high)
+        out = out.slice(dim + 1, low, size - high)
     return out
 
 
@@ -166,16 +165,16 @@ def _write_pixel_shuffle(step: Step) -> Ref:
     x, by = step.ref(), int(step.attr("upscale_factor"))
     channels, height, width = x.shape
     count = channels // (by * by)
-    wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
-    return step.reshape(wide, [count, height * by, width * by])
+    wide = x.reshape([count, by, by, height, width]).transpose([0, 3, 1, 4, 2])
+    return wide.reshape([count, height * by, width * by])
 
 
 @writes("shuffle_channel")
 def _write_shuffle_channel(step: Step) -> Ref:
     x, groups = step.ref(), int(step.attr("group"))
-    wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
-    turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
-    return step.reshape(turned, x.shape)
+    wide = x.reshape([groups, x.shape[0] // groups, *x.shape[1:]])
+    turned = wide.transpose([1, 0, *range(2, wide.rank)])
+    return turned.reshape(x.shape)
 
 
 @writes("softmax", "log_softmax")
@@ -183,9 +182,9 @@ def _write_softmax(step: Step) -> Ref:
     x = step.ref()
     dim = step.static_dim(step.attr("axis", -1), x)
     if x.rank == 1 and step.op.type == "softmax":
-        return step.unary("Softmax", x)
-    moved = step.binary("Minus", x, step.reduce(x, "LogSum", [dim]))
-    return step.unary("Exp", moved) if step.op.type == "softmax" else moved
+        return x.unary("Softmax")
+    moved = x - x.reduce("LogSum", [dim])
+    return moved.unary("Exp") if step.op.type == "softmax" else moved
 
 
 @writes("dropout")
@@ -194,10 +193,10 @@ def _write_dropout(step: Step) -> Ref:
     x, rate = step.ref(), float(step.attr("dropout_prob"))
     out = x
     if rate < 1:
-        out = step.unary("Dropout", x, dropoutRate=rate, rngSeed=SizeT(0), rngOffset=SizeT(0))
+        out = x.unary("Dropout", dropoutRate=rate, rngSeed=SizeT(0), rngOffset=SizeT(0))
     if step.attr("dropout_implementation") != "upscale_in_train":
-        out = step.scale(out, 1 - rate)
-    return step.unary("NoOp", x) if out is x else out
+        out = out.scale(1 - rate)
+    return x.unary("NoOp") if out is x else out
 
 
 @writes("batch_norm")
@@ -209,7 +208,7 @@ def _write_batch_norm(step: Step) -> Ref:
     if step.attr("data_layout", "NCHW") != "NCHW" or x.rank not in (1, 3) or not x.dynamic:
         step.refuse(f"its input has {x.rank} dims, or its channels last")
     parts = [step.ref(slot) for slot in ("Scale", "Bias", "Mean", "Variance")]
-    count = step.number(1, x)
+    count = x.number(1)
     attributes = {
         "blendTimeConstant": 0.0,
         "disableRegularization": False,
@@ -231,9 +230,9 @@ def _find_constant(step: Step) -> float:
 
 def standardize(step: Step, x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
     """Return ``(x - mean) / sqrt(var + epsilon)`` over some static dims."""
-    moved = step.binary("Minus", x, step.reduce(x, "Mean", dims))
-    variance = step.reduce(step.binary("ElementTimes", moved, moved), "Mean", dims)
-    return divide(step, moved, step.unary("Sqrt", step.scale(variance, 1, epsilon)))
+    moved = x - x.reduce("Mean", dims)
+    variance = (moved * moved).reduce("Mean", dims)
+    return moved / variance.scale(1, epsilon).unary("Sqrt")
 
 
 @writes("layer_norm")
@@ -243,7 +242,7 @@ def _write_layer_norm(step: Step) -> Ref:
     out = standardize(step, x, range(start, x.rank), float(step.attr("epsilon")))
     for kind, slot in (("ElementTimes", "Scale"), ("Plus", "Bias")):
         if step.has(slot):
-            out = step.binary(kind, out, step.reshape(step.ref(slot), x.shape[start:]))
+            out = out.binary(kind, step.ref(slot).reshape(x.shape[start:]))
     return out
 
 
@@ -251,7 +250,7 @@ def _scale_channels(step: Step, x: Ref) -> Ref:
     """Return an image times the scale of each channel, plus its bias."""
     for kind, slot in (("ElementTimes", "Scale"), ("Plus", "Bias")):
         if step.has(slot):
-            x = step.binary(kind, x, step.reshape(step.ref(slot), [x.shape[0]] + [1] * (x.rank - 1)))
+            x = x.binary(kind, step.ref(slot).reshape([x.shape[0]] + [1] * (x.rank - 1)))
     return x
 
 
@@ -275,6 +274,6 @@ def _write_group_norm(step: Step) -> Ref:
     groups = int(step.attr("groups", 0) or x.shape[0])
     if x.shape[0] % groups:
         step.refuse(f"{x.shape[0]} channels are not {groups} groups of one size")
-    flat = step.reshape(x, [groups, math.prod(x.shape) // groups])
-    out = step.reshape(standardize(step, flat, [1], float(step.attr("epsilon"))), x.shape)
+    flat = x.reshape([groups, math.prod(x.shape) // groups])
+    out = standardize(step, flat, [1], float(step.attr("epsilon"))).reshape(x.shape)
     return _scale_channels(step, out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis, writes
 from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
@@ -10,9 +12,9 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 @writes("sum")
 def _write_sum(step: Step) -> Ref:
     first, *others = step.refs("X")
-    total = first if others else step.unary("NoOp", first)
+    total = first if others else first.unary("NoOp")
     for one in others:
-        total = step.binary("Plus", total, one)
+        total = total + one
     return total
 
 
@@ -24,7 +26,7 @@ def _write_arg(step: Step) -> Ref:
     x = step.ref()
     dim = step.static_dim(step.attr("axis"), x)
     how = "Argmax" if step.op.type == "arg_max" else "Argmin"
-    return step.reduce(x, how, [dim], keep=bool(step.attr("keepdims", False)))
+    return x.reduce(how, [dim], keep=bool(step.attr("keepdims", False)))
 
 
 @writes("top_k")
@@ -34,7 +36,7 @@ def _write_top_k(step: Step) -> None:
     attributes = {"axis": static_axis(x.rank - 1, x.rank), "numItems": SizeT(k)}
     best = step.graph.add("TopK", [x], attributes, shape=[*x.shape[:-1], k])
     step.give("Out", best)
-    step.give("Indices", best._replace(uid=best.uid.replace("_Output_0", "_Output_1")))
+    step.give("Indices", replace(best, uid=best.uid.replace("_Output_0", "_Output_1")))
 
 
 @writes(*(row.type for row in REDUCTIONS.values() if row.cntk))
@@ -48,7 +50,7 @@ def _write_reduce(step: Step) -> None:
         _reduce_everything(step, x, how)
         return
     static = [step.static_dim(dim, x) for dim in dims]
-    out = step.reduce(x, how, static, keep=bool(step.attr("keep_dim")))
+    out = x.reduce(how, static, keep=bool(step.attr("keep_dim")))
     step.give("Out", out)
 
 
@@ -61,11 +63,11 @@ def _write_mean(step: Step) -> None:
 def _reduce_everything(step: Step, x: Ref, how: str) -> None:
     """Reduce the samples too, to one number for a batch."""
     if not x.dynamic:
-        out = step.reduce(x, how, range(x.rank))
-        step.give("Out", step.reshape(out, [1]))
+        out = x.reduce(how, range(x.rank))
+        step.give("Out", out.reshape([1]))
         return
     if how not in ("Sum", "Mean") or x.sequence:
         step.refuse("it reduces the samples")
     attributes = {"axis": ALL_AXES, "reductionOpName": how, "reductionKeepDimensions": False}
-    like = x._replace(dynamic=False)
+    like = replace(x, dynamic=False)
     step.give("Out", step.graph.add("ReduceElements", [x], attributes, shape=[], like=like))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from paddlelike.formats.cntk.dictionary import Axis, SizeT
-from paddlelike.interop.cntk.writing.elementwise import divide
 from paddlelike.interop.cntk.writing.graph import BATCH, Ref, Step, writes
-from paddlelike.interop.cntk.writing.linalg import times
 from paddlelike.interop.cntk.writing.tensor import concat
 
 _CHOSEN: Final = {"FIRST": "PastValue", "LAST": "FutureValue"}
@@ -23,7 +22,7 @@ def check_sequence(step: Step, x: Ref) -> None:
 
 def _choose(step: Step, x: Ref, shift: str) -> Ref:
     """Return the step of each sequence that has no neighbour in one direction: the first or the last."""
-    zero, one = step.number(0, x), step.number(1, x)
+    zero, one = x.number(0), x.number(1)
     spread = step.graph.add("ReconcileDynamicAxis", [zero, x], shape=[], like=x)
     end = step.graph.add(shift, [spread, one], {"offset": SizeT(1)}, shape=[])
     attributes = {
@@ -34,7 +33,7 @@ def _choose(step: Step, x: Ref, shift: str) -> Ref:
     where = step.graph.add("Where", [end], attributes, shape=[])
     index = step.graph.add("PackedIndex", [x, where], shape=[])
     out = step.graph.add("GatherPacked", [x, index], shape=x.shape)
-    return out._replace(sequence=False)
+    return replace(out, sequence=False)
 
 
 @writes("sequence_pool")
@@ -45,8 +44,8 @@ def _write_pool(step: Step) -> Ref:
         return _choose(step, x, _CHOSEN[kind])
     if kind in ("AVERAGE", "SQRT"):
         total = _reduce(step, x, "SUM")
-        count = _reduce(step, step.unary("ConstantOp", x, fillValue=1.0), "SUM")
-        return divide(step, total, step.unary("Sqrt", count) if kind == "SQRT" else count)
+        count = _reduce(step, x.unary("ConstantOp", fillValue=1.0), "SUM")
+        return total / (count.unary("Sqrt") if kind == "SQRT" else count)
     if kind not in _REDUCED:
         step.refuse(f"it pools by {kind}")
     return _reduce(step, x, kind)
@@ -63,7 +62,7 @@ def _reduce(step: Step, x: Ref, kind: str) -> Ref:
         "reductionKeepDimensions": False,
     }
     out = step.graph.add("ReduceElements", [unpacked], attributes, shape=x.shape)
-    return out._replace(sequence=False)
+    return replace(out, sequence=False)
 
 
 def _spread(step: Step, value: Ref, x: Ref) -> Ref:
@@ -75,8 +74,8 @@ def _spread(step: Step, value: Ref, x: Ref) -> Ref:
 def _write_softmax(step: Step) -> Ref:
     x = step.ref()
     check_sequence(step, x)
-    moved = step.unary("Exp", step.binary("Minus", x, _spread(step, _reduce(step, x, "MAX"), x)))
-    return divide(step, moved, _spread(step, _reduce(step, moved, "SUM"), x))
+    moved = (x - _spread(step, _reduce(step, x, "MAX"), x)).unary("Exp")
+    return moved / _spread(step, _reduce(step, moved, "SUM"), x)
 
 
 @writes("sequence_conv")
@@ -91,10 +90,10 @@ def _write_conv(step: Step) -> Ref:
     for offset in range(start, start + int(step.attr("contextLength"))):
         shift = "PastValue" if offset < 0 else "FutureValue"
         options = {"offset": SizeT(abs(offset))}
-        moved = step.graph.add(shift, [x, step.number(0, x)], options, shape=x.shape) if offset else x
+        moved = step.graph.add(shift, [x, x.number(0)], options, shape=x.shape) if offset else x
         parts.append(moved)
     joined = concat(step, parts, 0) if len(parts) > 1 else parts[0]
-    return times(step, joined, step.ref("Filter"))
+    return joined @ step.ref("Filter")
 
 
 @writes("sequence_expand_as", "sequence_expand")

@@ -14,7 +14,7 @@ from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis, writes
 
 @writes("assign")
 def _write_assign(step: Step) -> Ref:
-    return step.unary("NoOp", step.ref())
+    return step.ref().unary("NoOp")
 
 
 @writes("fill_constant")
@@ -34,7 +34,7 @@ def _write_filled(step: Step) -> Ref:
     x = step.ref()
     value = float(step.attr("value", 0.0)) if step.op.type == "fill_any_like" else 0.0
     value = float(np.array(value).astype(numpy_dtype(step.out().dtype)))
-    return step.unary("ConstantOp", x, fillValue=value)
+    return x.unary("ConstantOp", fillValue=value)
 
 
 def gather_rows(step: Step, ids: Ref, table: Ref) -> Ref:
@@ -47,8 +47,8 @@ def _write_one_hot(step: Step) -> Ref:
     ids, depth = step.ref(), int(step.attr("depth"))
     shape = list(ids.shape)
     if step.op.type == "one_hot" and shape[-1:] == [1]:
-        ids = step.reshape(ids, shape[:-1] or [1])
-    wide = ids if ids.rank else step.reshape(ids, [1])
+        ids = ids.reshape(shape[:-1] or [1])
+    wide = ids if ids.rank else ids.reshape([1])
     attributes = {
         "numClass": SizeT(depth),
         "oneHotOutputSparse": False,
@@ -56,7 +56,7 @@ def _write_one_hot(step: Step) -> Ref:
     }
     out = step.graph.add("OneHot", [wide], attributes, shape=[*wide.shape, depth])
     static = shape[:-1] if step.op.type == "one_hot" and shape[-1:] == [1] else shape
-    return step.reshape(out, [*static, depth])
+    return out.reshape([*static, depth])
 
 
 @writes("gather")
@@ -65,10 +65,10 @@ def _write_gather(step: Step) -> Ref:
     table, ids = step.ref(), step.ref("Index")
     if table.dynamic:
         step.refuse("it gathers samples")
-    wide = ids if ids.rank else step.reshape(ids, [1])
+    wide = ids if ids.rank else ids.reshape([1])
     out = gather_rows(step, wide, table)
     static = ids.shape if ids.rank < 2 else ids.shape[:-1]  # (rows, 1) has as many elements as (rows,)
-    return step.reshape(out, [*([] if ids.dynamic else static), *table.shape[1:]])
+    return out.reshape([*([] if ids.dynamic else static), *table.shape[1:]])
 
 
 @writes("where")
@@ -80,8 +80,8 @@ def _write_where(step: Step) -> Ref:
 def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
     """Set the output to X, reshaped to the static shape of the output."""
     x = step.ref()
-    out = step.reshape(x, shape)
-    step.give("Out", step.unary("NoOp", x) if out is x else out)
+    out = x.reshape(shape)
+    step.give("Out", x.unary("NoOp") if out is x else out)
 
 
 def _find_static(step: Step) -> list[int]:
@@ -112,8 +112,8 @@ def _write_transpose(step: Step) -> Ref:
         if perm[0] != 0:
             step.refuse("it moves the dim of the samples")
         perm = [dim - 1 for dim in perm[1:]]
-    out = step.transpose(x, perm)
-    return step.unary("NoOp", x) if out is x else out
+    out = x.transpose(perm)
+    return x.unary("NoOp") if out is x else out
 
 
 def concat(step: Step, parts: Sequence[Ref], dim: int) -> Ref:
@@ -139,7 +139,7 @@ def _write_stack(step: Step) -> Ref:
     dim = step.attr("axis") % (count + 1) - parts[0].dynamic
     if dim < 0:
         step.refuse("it stacks before the samples")
-    wide = [step.reshape(one, [*one.shape[:dim], 1, *one.shape[dim:]]) for one in parts]
+    wide = [one.reshape([*one.shape[:dim], 1, *one.shape[dim:]]) for one in parts]
     return concat(step, wide, dim)
 
 
@@ -152,7 +152,7 @@ def _write_split(step: Step) -> None:
         size = step.out("Out", index).shape[dim + x.dynamic]
         if size < 1:
             step.refuse(f"the size of a part is {size}")
-        step.give("Out", step.slice(x, dim, at, at + size), index)
+        step.give("Out", x.slice(dim, at, at + size), index)
         at += size
 
 
@@ -162,7 +162,7 @@ def _write_unstack(step: Step) -> None:
     dim = step.static_dim(step.attr("axis"), x)
     shape = [size for at, size in enumerate(x.shape) if at != dim]
     for index in range(len(step.op.output(slot))):
-        step.give(slot, step.reshape(step.slice(x, dim, index, index + 1), shape), index)
+        step.give(slot, x.slice(dim, index, index + 1).reshape(shape), index)
 
 
 @writes("slice", "strided_slice")
@@ -177,10 +177,10 @@ def _write_slice(step: Step) -> Ref:
         if stride < 1:
             step.refuse("it runs backwards")
         start, stop, _ = slice(begin, end).indices(x.shape[dim])
-        x = step.slice(x, dim, start, stop, stride)
+        x = x.slice(dim, start, stop, stride)
     gone = {step.static_dim(axis, step.ref("Input")) for axis in step.attr("decrease_axis", None) or []}
-    x = step.reshape(x, [size for dim, size in enumerate(x.shape) if dim not in gone])
-    return step.unary("NoOp", x) if x is step.ref("Input") else x
+    x = x.reshape([size for dim, size in enumerate(x.shape) if dim not in gone])
+    return x.unary("NoOp") if x is step.ref("Input") else x
 
 
 @writes("pad")
@@ -227,4 +227,4 @@ def _write_expand(step: Step) -> Ref:
     for dim, count in enumerate(counts):
         if count > 1:
             x = concat(step, [x] * count, dim)
-    return step.unary("NoOp", x) if x is source else x
+    return x.unary("NoOp") if x is source else x

@@ -18,7 +18,7 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program, Variable
 from paddlelike.interop.exporting import cut_program, name_damage
-from paddlelike.interop.onnx.exporter.graph import Graph, Step
+from paddlelike.interop.onnx.exporter.graph import Graph, Step, Value
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
     build_model,
@@ -302,10 +302,13 @@ def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]
         if not variable.lod_level:
             ports.append(describe(name, variable.dtype, variable.shape))
             continue
-        lengths = graph.take_name(f"{name}.lengths")
+        lengths = Value(graph, graph.take_name(f"{name}.lengths"))
         dims = (*(-1, -1), *variable.shape[1:])
-        ports += [describe(name, variable.dtype, dims), describe(lengths, VarType.INT64, (f"{name}.dim0",))]
-        graph.values[name] = unpad_rows(graph, name, lengths)
+        ports += [
+            describe(name, variable.dtype, dims),
+            describe(lengths.name, VarType.INT64, (f"{name}.dim0",)),
+        ]
+        graph.values[name] = unpad_rows(Value(graph, name), lengths).name
         graph.lengths[name] = lengths
     return ports
 
@@ -330,9 +333,9 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
         lengths, value = graph.lengths.get(name), graph.values[name]
         if lengths is not None:
             zero = np.zeros((), numpy_dtype(dtype))
-            value = pad_rows(graph, value, lengths, value=zero)
+            padded = pad_rows(Value(graph, value), lengths, value=zero)
             _free_name(graph, name, graph.values[name])
-            found.append(_name_output(graph, name, value))
+            found.append(_name_output(graph, name, padded))
             found.append(_name_output(graph, f"{name}.lengths", lengths))
             declared.append(describe(found[-2], dtype, (-1, -1, *variable.shape[1:])))
             declared.append(describe(found[-1], VarType.INT64, (-1,)))
@@ -346,9 +349,9 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
     return found, declared
 
 
-def _name_output(graph: Graph, name: str, value: str) -> str:
+def _name_output(graph: Graph, name: str, value: Value | str) -> str:
     """Return a copy of a value under a name of its own."""
-    graph.add("Identity", [value])
+    graph.add("Identity", value)
     graph.nodes[-1].output[0] = named = graph.take_name(name)
     return named
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.interop.arithmetic import Arithmetic
 from paddlelike.interop.exporting import read_attr
 from paddlelike.interop.reader_tables import InexpressibleError, Table
 
@@ -42,16 +44,22 @@ _EARLY: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     "Slice": (10, ("starts", "ends", "axes", "steps")),
     "TopK": (10, ("k",)),
 }
+#: The end of a slice that has none.
+MOST: Final = np.iinfo(np.int64).max
 #: Operators that pass a LoD on only if the declared first dim stays.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
+
+
+#: An operand of a value.
+Operand: TypeAlias = "Value | float"
 
 
 class RankTable(NamedTuple):
     """The sequences of a batch, the longest first; all values are int64 ``(N,)``."""
 
-    order: str  # which sequences
-    longest: str  # their lengths in that order
-    lengths: str  # in the order of the batch
+    order: Value  # which sequences
+    longest: Value  # their lengths in that order
+    lengths: Value  # in the order of the batch
 
 
 class Graph:
@@ -67,7 +75,7 @@ class Graph:
         self.constants: dict[str, Array] = {}
         self.values: dict[str, str] = {}  # variable -> its present value
         self.taken: set[str] = set()
-        self.lengths: dict[str, str] = {}  # variable with a LoD -> the lengths of its sequences, int64 (N,)
+        self.lengths: dict[str, Value] = {}  # variable with a LoD -> the lengths of its sequences, int64 (N,)
         self.tables: dict[str, RankTable] = {}  # variable -> its rank table
         self.types: dict[str, VarType] = {}  # of variables that the program declares otherwise
         self.read: set[str] = set()  # variables that operators of the program read, and fetches
@@ -82,14 +90,25 @@ class Graph:
         self.taken.add(name)
         return name
 
-    def add(self, kind: str, inputs: Sequence[str], *, count: int = 1, **attrs: Any) -> list[str]:
-        """Append a node and return the names of its outputs."""
+    def add(self, kind: str, *inputs: Value | str, **attrs: Any) -> Value:
+        """Append a node of one output, and return it; an input ``""`` is left out."""
+        return self._append(kind, inputs, 1, attrs)[0]
+
+    def add_several(self, kind: str, *inputs: Value | str, count: int, **attrs: Any) -> list[Value]:
+        """Append a node of several outputs, and return them."""
+        return self._append(kind, inputs, count, attrs)
+
+    def _append(
+        self, kind: str, inputs: Sequence[Value | str], count: int, attrs: dict[str, Any]
+    ) -> list[Value]:
         from onnx import helper  # an extra
 
-        kind, inputs, attrs = self._adapt(kind, list(inputs), attrs)
+        names = [one if isinstance(one, str) else one.name for one in inputs]
+        kind, names, attrs = self._adapt(kind, names, attrs)
         outputs = [self.take_name(f"{kind}.{len(self.nodes)}" + f".{i}" * (i > 0)) for i in range(count)]
-        self.nodes.append(helper.make_node(kind, list(inputs), outputs, **attrs))
-        return outputs
+        self.nodes.append(helper.make_node(kind, names, outputs, **attrs))
+        dtype = next((one.dtype for one in inputs if isinstance(one, Value)), None)
+        return [Value(self, name, dtype) for name in outputs]
 
     def _adapt(
         self, kind: str, inputs: list[str], attrs: dict[str, Any]
@@ -103,10 +122,10 @@ class Graph:
             attrs = attrs | {_ATTRIBUTES[kind]: self.constants[inputs[1]].tolist()}
             inputs = inputs[:1]
         if self.opset < 12 and kind in _STRICT:
-            parts = [self.add(each, inputs)[0] for each in (_STRICT[kind], "Equal")]
+            parts = [self.add(each, *inputs).name for each in (_STRICT[kind], "Equal")]
             return "Or", parts, {}
         if self.opset < 12 and kind in _CHOICES and len(inputs) == 2:  # of whole numbers since then
-            return "Where", [self.add(_CHOICES[kind], inputs)[0], *inputs], {}
+            return "Where", [self.add(_CHOICES[kind], *inputs).name, *inputs], {}
         if self.opset < _SINCE.get(kind, 0):
             raise InexpressibleError(f"{kind} needs opset {_SINCE[kind]}")
         if self.opset < 11:
@@ -148,13 +167,141 @@ class Graph:
             raise InexpressibleError(f"{kind} has {schema.max_input} inputs in opset {self.opset}")
         return inputs, attrs
 
-    def add_constant(self, value: Array) -> str:
-        """Return the name of a constant; equal constants are stored once."""
-        key = (value.dtype.str, value.shape, value.tobytes())
+    def constant(self, value: ArrayLike, dtype: DTypeLike) -> Value:
+        """Return a constant of an element type; equal ones are kept once."""
+        array = np.asarray(value, dtype)
+        key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._shared:
             self._shared[key] = self.take_name(f"constant.{len(self._shared)}")
-            self.constants[self._shared[key]] = value
-        return self._shared[key]
+            self.constants[self._shared[key]] = array
+        return Value(self, self._shared[key], array.dtype)
+
+    def ints(self, *values: int) -> Value:
+        """Return a constant row of int64, such as axes or sizes."""
+        return self.constant(values, np.int64)
+
+    def scalar(self, value: int) -> Value:
+        """Return a constant of int64 without dims."""
+        return self.constant(value, np.int64)
+
+    def concat(self, *parts: Value, axis: int = 0) -> Value:
+        """Return values joined along a dim."""
+        return self.add("Concat", *parts, axis=axis)
+
+
+class Value(Arithmetic):
+    """A value of the graph. Its operators and methods append nodes; those of numpy mean the same here.
+
+    A whole number beside a value stands for a row of one int64, a real number for one of ``dtype``.
+    """
+
+    KINDS = MappingProxyType(
+        {
+            "add": "Add",
+            "subtract": "Sub",
+            "multiply": "Mul",
+            "divide": "Div",
+            "less": "Less",
+            "less_equal": "LessOrEqual",
+            "greater": "Greater",
+            "greater_equal": "GreaterOrEqual",
+            "equal": "Equal",
+            "minimum": "Min",
+            "maximum": "Max",
+        }
+    )
+
+    def __init__(self, graph: Graph, name: str, dtype: DtypeLike | None = None) -> None:
+        self.graph = graph
+        self.name = name
+        self.dtype = dtype
+
+    def _join(self, kind: str, x: Operand, y: Operand) -> Value:
+        return self.graph.add(self.KINDS[kind], self._lift(x), self._lift(y))
+
+    def _lift(self, other: Operand) -> Value:
+        if isinstance(other, Value):
+            return other
+        if not isinstance(other, float):
+            return self.graph.ints(other)
+        assert self.dtype is not None
+        return self.graph.constant(other, numpy_dtype(self.dtype))
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.graph.add("MatMul", self, other)
+
+    def __and__(self, other: Value) -> Value:
+        return self.graph.add("And", self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.graph.add("Or", self, other)
+
+    def __invert__(self) -> Value:
+        return self.graph.add("Not", self)
+
+    def __neg__(self) -> Value:
+        return self.graph.add("Neg", self)
+
+    def __abs__(self) -> Value:
+        return self.graph.add("Abs", self)
+
+    def __getitem__(self, rows: slice | Value) -> Value:
+        """Return the rows from a start to an end, or those at which a mask is True."""
+        if isinstance(rows, Value):
+            return self.graph.add("Compress", self, rows, axis=0)
+        bounds = (0 if rows.start is None else rows.start, MOST if rows.stop is None else rows.stop)
+        return self.graph.add("Slice", self, *map(self._lift, bounds))
+
+    def where(self, one: Operand, other: Operand) -> Value:
+        """Return the elements of one value where this one is True, else those of another."""
+        like = one if isinstance(one, Value) else other if isinstance(other, Value) else self
+        return self.graph.add("Where", self, like._lift(one), like._lift(other))
+
+    def take(self, places: Value, axis: int = 0) -> Value:
+        """Return the elements of a dim at the given positions."""
+        return self.graph.add("Gather", self, places, axis=axis)
+
+    def range(self) -> Value:
+        """Return the int64 numbers 0, 1, ... below this one, which has no dims."""
+        return self.graph.add("Range", self.graph.scalar(0), self, self.graph.scalar(1))
+
+    def cast(self, dtype: DtypeLike) -> Value:
+        """Return the value as elements of another type."""
+        out = self.graph.add("Cast", self, to=dtype_row(dtype).onnx)
+        out.dtype = dtype
+        return out
+
+    def reshape(self, *dims: Any) -> Value:
+        """Return the value in another shape, dims or a row; 0 copies a dim, -1 takes what is left."""
+        row = dims[0] if dims and isinstance(dims[0], Value) else self.graph.ints(*dims)
+        return self.graph.add("Reshape", self, row)
+
+    def expand(self, shape: Value) -> Value:
+        """Return the value repeated along its dims of 1."""
+        return self.graph.add("Expand", self, shape)
+
+    def unsqueeze(self, *axes: int) -> Value:
+        """Return the value with dims of 1 at ``axes`` of the result."""
+        return self.graph.add("Unsqueeze", self, self.graph.ints(*axes)) if axes else self
+
+    def squeeze(self, *axes: int) -> Value:
+        """Return the value without the dims of 1 at ``axes``."""
+        return self.graph.add("Squeeze", self, self.graph.ints(*axes)) if axes else self
+
+    def transpose(self, perm: Sequence[int]) -> Value:
+        """Return the value with its dims in another order."""
+        return self if list(perm) == sorted(perm) else self.graph.add("Transpose", self, perm=list(perm))
+
+    def dims(self, start: int = 0, end: int | None = None) -> Value:
+        """Return the dims of the value, or some of them, as a row of int64."""
+        shape = self.graph.add("Shape", self)
+        return shape if end is None else shape[start:end]
+
+    def reduce(self, kind: str, *axes: int, keep: bool = False) -> Value:
+        """Return a reduction over dims, which are an input since opset 18 (for ReduceSum since 13)."""
+        if kind == "ReduceSum" or self.graph.opset >= 18:
+            return self.graph.add(kind, self, self.graph.ints(*axes), keepdims=int(keep))
+        return self.graph.add(kind, self, axes=list(axes), keepdims=int(keep))
 
 
 def _find_first(kind: str) -> int:
@@ -173,6 +320,9 @@ class Step:
         self.graph = graph
         self.op = op
         self._start = len(graph.nodes)
+        self.add, self.add_several = graph.add, graph.add_several
+        self.constant, self.ints, self.scalar = graph.constant, graph.ints, graph.scalar
+        self.concat = graph.concat
 
     # The operator
 
@@ -180,14 +330,18 @@ class Step:
         """Return whether an input slot has a variable."""
         return bool(self.op.input(slot))
 
-    def inputs(self, slot: str) -> list[str]:
+    def inputs(self, slot: str) -> list[Value]:
         """Return the values of an input slot. Raises InexpressibleError when no node computes one of them."""
         missing = [name for name in self.op.input(slot) if name not in self.graph.values]
         if missing:
             self.refuse(f"it reads {missing[0]}, which no operator that ONNX can express computes")
-        return [self.graph.values[name] for name in self.op.input(slot)]
+        graph, find = self.graph, self.op.block._var_recursive
+        return [
+            Value(graph, graph.values[name], graph.types.get(name, find(name).dtype))
+            for name in self.op.input(slot)
+        ]
 
-    def input(self, slot: str = "X") -> str:
+    def input(self, slot: str = "X") -> Value:
         """Return the value of an input slot."""
         return self.inputs(slot)[0]
 
@@ -235,70 +389,24 @@ class Step:
     def _find_definition(self) -> type[OpDef] | None:
         return registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
 
-    def add(self, kind: str, *inputs: str, **attrs: Any) -> str:
-        """Append a node of one output, and return its name."""
-        return self.graph.add(kind, inputs, **attrs)[0]
-
-    def add_several(self, kind: str, *inputs: str, count: int, **attrs: Any) -> list[str]:
-        """Append a node of several outputs, and return their names."""
-        return self.graph.add(kind, inputs, count=count, **attrs)
-
-    def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
-        """Return a constant with a given element type."""
-        return self.graph.add_constant(np.asarray(value, dtype))
-
-    def like(self, value: ArrayLike, slot: str = "X") -> str:
+    def like(self, value: ArrayLike, slot: str = "X") -> Value:
         """Return a constant with the element type of a slot."""
         return self.constant(value, self.dtype(slot))
 
-    def ints(self, *values: int) -> str:
-        """Return a constant row of int64, such as axes or sizes."""
-        return self.constant(values, np.int64)
-
-    def cast(self, value: str, dtype: DtypeLike) -> str:
-        """Return a value as elements of another type."""
-        return self.add("Cast", value, to=dtype_row(dtype).onnx)
-
-    def reshape(self, value: str, *dims: int) -> str:
-        """Return a value in another shape; 0 copies a dim, -1 stands for the remaining size."""
-        return self.add("Reshape", value, self.ints(*dims))
-
-    def unsqueeze(self, value: str, *axes: int) -> str:
-        """Return a value with dims of 1 at ``axes`` of the result."""
-        return self.add("Unsqueeze", value, self.ints(*axes)) if axes else value
-
-    def squeeze(self, value: str, *axes: int) -> str:
-        """Return a value without the dims of 1 at ``axes``."""
-        return self.add("Squeeze", value, self.ints(*axes)) if axes else value
-
-    def transpose(self, value: str, perm: Sequence[int]) -> str:
-        """Return a value with its dims in another order."""
-        return value if list(perm) == sorted(perm) else self.add("Transpose", value, perm=list(perm))
-
-    def dims(self, value: str, start: int, end: int) -> str:
-        """Return some dims of a value, as a row of int64."""
-        return self.add("Slice", self.add("Shape", value), self.ints(start), self.ints(end))
-
-    def reduce(self, kind: str, value: str, axes: Sequence[int], *, keep: bool) -> str:
-        """Return a reduction over dims, which are an input since opset 18 (for ReduceSum since 13)."""
-        if kind == "ReduceSum" or self.graph.opset >= 18:
-            return self.add(kind, value, self.ints(*axes), keepdims=int(keep))
-        return self.add(kind, value, axes=list(axes), keepdims=int(keep))
-
-    def numbers(self, attr: str, tensor: str = "", tensors: str = "") -> str:
+    def numbers(self, attr: str, tensor: str = "", tensors: str = "") -> Value:
         """Return int64 numbers from a list of tensors, else from one tensor, else from the attribute."""
         if tensors and self.has(tensors):
-            rows = [self.cast(self.reshape(one, 1), "int64") for one in self.inputs(tensors)]
+            rows = [one.reshape(1).cast("int64") for one in self.inputs(tensors)]
             return self.add("Concat", *rows, axis=0)
         if tensor and self.has(tensor):
-            return self.cast(self.reshape(self.input(tensor), -1), "int64")
+            return self.input(tensor).reshape(-1).cast("int64")
         return self.ints(*self.attr(attr, []))
 
     def has_lengths(self, slot: str = "X") -> bool:
         """Return whether the variable of a slot holds sequences."""
         return self.has(slot) and self.op.input(slot)[0] in self.graph.lengths
 
-    def lengths(self, slot: str = "X") -> str:
+    def lengths(self, slot: str = "X") -> Value:
         """Return the lengths of a slot's sequences. Raises InexpressibleError when the slot has none."""
         if not self.has_lengths(slot):
             self.refuse(f"{self.op.input(slot)[0]} holds no sequences; its lod_level must be 1")
@@ -308,7 +416,7 @@ class Step:
         """Return whether a slot's first output is read."""
         return any(name in self.graph.read for name in self.op.output(slot))
 
-    def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
+    def give(self, slot: str, value: Value, index: int = 0, *, lengths: Value | None = None) -> None:
         """Set the value of an output variable; a value that this step computed is renamed to the variable.
 
         ``lengths`` are the lengths of its sequences. None: the lengths of the input whose LoD Paddle passes
@@ -319,14 +427,14 @@ class Step:
         name = self.op.output(slot)[index]
         self._note_lengths(slot, name, lengths)
         self._pass_type_on(name)
-        own = self.graph.nodes[self._start :]
-        if any(value in node.output for node in own):
+        own, given = self.graph.nodes[self._start :], value.name
+        if any(given in node.output for node in own):
             named = self.graph.take_name(name)
             for node in own:
-                _rename(node.output, value, named)
-                _rename(node.input, value, named)
-            value = named
-        self.graph.values[name] = value
+                _rename(node.output, given, named)
+                _rename(node.input, given, named)
+            given = named
+        self.graph.values[name] = given
 
     def _pass_type_on(self, name: str) -> None:
         """Record the type of an output declared with the type of an input whose value has another type."""
@@ -335,7 +443,7 @@ class Step:
             if one in self.graph.types and find(one).dtype == find(name).dtype:
                 self.graph.types.setdefault(name, self.graph.types[one])
 
-    def _note_lengths(self, slot: str, name: str, lengths: str | None) -> None:
+    def _note_lengths(self, slot: str, name: str, lengths: Value | None) -> None:
         known = self._find_definition()
         source = None if known is None else known.find_lod_source(slot)
         kept = self.op.block._var_recursive(name).lod_level or self.op.type.rstrip("2") not in _REGROUPING
@@ -356,7 +464,7 @@ def _rename(names: MutableSequence[str], old: str, new: str) -> None:
 # The table of operators that ONNX can express: a function for each, in the modules of the families.
 
 #: A function that returns the value of the operator's first output.
-Converter = Callable[[Step], str | None]
+Converter = Callable[[Step], Value | None]
 
 _TABLE: Final = Table[Converter]("paddlelike.interop.onnx.exporter.families")
 converts = _TABLE.add

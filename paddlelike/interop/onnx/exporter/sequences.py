@@ -7,69 +7,39 @@ which every sequence has T steps and zeros after its end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from paddlelike.interop.onnx.exporter.graph import Graph
-
-if TYPE_CHECKING:
-    from paddlelike.core import Array
-
-Add = Callable[..., str]
+from paddlelike.core import Array
+from paddlelike.interop.onnx.exporter.graph import Value
 
 
-def _adder(graph: Graph) -> Add:
-    def add(kind: str, *inputs: str, **attrs: Any) -> str:
-        return graph.add(kind, inputs, **attrs)[0]
-
-    return add
-
-
-def _ints(graph: Graph, *values: int) -> str:
-    return graph.add_constant(np.array(values, np.int64))
-
-
-def make_mask(graph: Graph, lengths: str, steps: str | None = None) -> str:
+def make_mask(lengths: Value, steps: Value | None = None) -> Value:
     """Return a mask ``(N, T)`` of existing steps, for the first ``steps`` (a scalar; None: the longest)
     steps.
     """
-    add = _adder(graph)
     if steps is None:
-        steps = add("ReduceMax", lengths, keepdims=0)
-    zero, one = (graph.add_constant(np.array(number, np.int64)) for number in (0, 1))
-    places = add("Unsqueeze", add("Range", zero, steps, one), _ints(graph, 0))
-    return add("Less", places, add("Unsqueeze", lengths, _ints(graph, 1)))
+        steps = lengths.graph.add("ReduceMax", lengths, keepdims=0)
+    return steps.range().unsqueeze(0) < lengths.unsqueeze(1)
 
 
-def unpad_rows(graph: Graph, padded: str, lengths: str) -> str:
+def unpad_rows(padded: Value, lengths: Value) -> Value:
     """Return the rows of a batch ``(N, T, ...)``."""
-    add = _adder(graph)
-    shape = add("Shape", padded)
-    steps = add("Squeeze", add("Slice", shape, _ints(graph, 1), _ints(graph, 2)), _ints(graph, 0))
-    mask = add("Reshape", make_mask(graph, lengths, steps), _ints(graph, -1))
-    rest = add("Slice", shape, _ints(graph, 2), _ints(graph, np.iinfo(np.int64).max))
-    rows = add("Reshape", padded, add("Concat", _ints(graph, -1), rest, axis=0))
-    return add("Compress", rows, mask, axis=0)
+    graph, shape = padded.graph, padded.dims()
+    mask = make_mask(lengths, shape[1:2].squeeze(0)).reshape(-1)
+    return padded.reshape(graph.concat(graph.ints(-1), shape[2:]))[mask]
 
 
-def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Array, steps: str | None = None) -> str:
+def pad_rows(rows: Value, lengths: Value, *, value: Array, steps: Value | None = None) -> Value:
     """Return rows as a batch ``(N, T, ...)``, padded with ``value`` (a number of the rows' type)."""
-    add = _adder(graph)
-    mask = make_mask(graph, lengths, steps)
-    size, rest = add("Shape", mask), add("Slice", add("Shape", rows), _ints(graph, 1), _ints(graph, 99))
-    places = add("Transpose", add("NonZero", add("Reshape", mask, _ints(graph, -1))), perm=[1, 0])
-    count = add("ReduceProd", size, keepdims=1)
-    blank = add("Expand", graph.add_constant(value), add("Concat", count, rest, axis=0))
-    filled = add("ScatterND", blank, places, rows)
-    return add("Reshape", filled, add("Concat", size, rest, axis=0))
+    graph, mask = rows.graph, make_mask(lengths, steps)
+    size, rest = mask.dims(), rows.dims(1, 99)
+    places = graph.add("NonZero", mask.reshape(-1)).transpose([1, 0])
+    count = graph.add("ReduceProd", size, keepdims=1)
+    blank = graph.constant(value, value.dtype).expand(graph.concat(count, rest))
+    return graph.add("ScatterND", blank, places, rows).reshape(graph.concat(size, rest))
 
 
-def find_owners(graph: Graph, lengths: str) -> tuple[str, str]:
+def find_owners(lengths: Value) -> tuple[Value, Value]:
     """Return, for each row, the index of its sequence and the row's position in it."""
-    add = _adder(graph)
-    owners, places = graph.add(
-        "Split", [add("NonZero", make_mask(graph, lengths)), _ints(graph, 1, 1)], count=2, axis=0
-    )
-    return add("Reshape", owners, _ints(graph, -1)), add("Reshape", places, _ints(graph, -1))
+    add, mask = lengths.graph.add_several, make_mask(lengths)
+    found = lengths.graph.add("NonZero", mask)
+    owners, places = add("Split", found, lengths.graph.ints(1, 1), count=2, axis=0)
+    return owners.reshape(-1), places.reshape(-1)

@@ -2,73 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from paddlelike.core import Array, DtypeLike, VarType, numpy_dtype
-from paddlelike.interop.onnx.importer.graph import Given
-from paddlelike.interop.onnx.importer.node import MOST, Node
+from paddlelike.core import Array, DtypeLike, VarType, convert_dtype, numpy_dtype
+from paddlelike.framework import Variable
+from paddlelike.interop.arithmetic import Arithmetic
+from paddlelike.interop.onnx.importer.graph import Given, Graph
 
 Operand: TypeAlias = "Expression | Array | float"
 
+#: Stands for "to the end" in attributes of int32.
+MOST: Final = np.iinfo(np.int32).max
 
-class Expression:
-    """A variable with the operators, slices and methods of an array."""
 
-    def __init__(self, node: Node, name: str) -> None:
-        self.node, self.name = node, name
+class Expression(Arithmetic):
+    """A variable, and the operators, slices and methods of an array; comparisons give 1 or 0."""
+
+    KINDS = MappingProxyType(
+        {
+            "add": "elementwise_add",
+            "subtract": "elementwise_sub",
+            "multiply": "elementwise_mul",
+            "divide": "elementwise_div",
+            "remainder": "elementwise_mod",
+            "less": "less_than",
+            "less_equal": "less_equal",
+            "greater": "greater_than",
+            "greater_equal": "greater_equal",
+            "equal": "equal",
+            "minimum": "elementwise_min",
+            "maximum": "elementwise_max",
+        }
+    )
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def variable(self) -> Variable:
+        """The variable as the current block sees it."""
+        return self.graph.variable(self.name)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.node.shape(self.name)
+        return tuple(self.variable.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return numpy_dtype(self.node.graph.variable(self.name).dtype)
+        return numpy_dtype(self.variable.dtype)
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def make(
-        self, kind: str, x: Given | Mapping[str, Given], y: str | None = None, **attrs: Any
-    ) -> Expression:
-        """Append an operator, and return its result."""
-        return Expression(self.node, self.node.emit(kind, x, y, **attrs))
+    def make(self, kind: str, y: Given = None, **attrs: Any) -> Expression:
+        """Return the result of an operator of this value and of another one."""
+        given = {"X": self} if y is None else {"X": self, "Y": y}
+        return Expression(self.graph, self.graph.emit(kind, given, attrs)[0])
 
     def lift(self, other: Operand) -> Expression:
         """Return a number or an array as a constant of the same element type."""
         if isinstance(other, Expression):
             return other
-        return Expression(self.node, self.node.constant(np.atleast_1d(other), self.dtype))
+        return Expression(self.graph, self.graph.constant(np.atleast_1d(np.asarray(other, self.dtype))))
 
     def _join(self, kind: str, x: Operand, y: Operand) -> Expression:
         """Append an operator with two values, and return its result; Fluid broadcasts the second over the
         first.
         """
         first, second = self.lift(x), self.lift(y)
-        if len(first.shape) < len(second.shape) or (first.shape == (1,) and second.shape != (1,)):
-            zeros = second.make("fill_zeros_like", second.name)
-            first = zeros.make("elementwise_add", zeros.name, first.name, axis=-1)
-        return first.make(kind, first.name, second.name, axis=-1)
-
-    def __add__(self, other: Operand) -> Expression:
-        return self._join("elementwise_add", self, other)
-
-    def __sub__(self, other: Operand) -> Expression:
-        return self._join("elementwise_sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Expression:
-        return self._join("elementwise_sub", other, self)
-
-    def __mul__(self, other: Operand) -> Expression:
-        return self._join("elementwise_mul", self, other)
-
-    def __truediv__(self, other: Operand) -> Expression:
-        return self._join("elementwise_div", self, other)
-
-    __radd__, __rmul__ = __add__, __mul__
+        if (len(first.shape) < len(second.shape) and kind not in _EXCHANGED) or (
+            first.shape == (1,) and second.shape != (1,)
+        ):
+            first = second.zeros().make("elementwise_add", first, axis=-1)
+        out = first.make(self.KINDS[kind], second, axis=-1)
+        return out.cast(self.dtype) if kind in _COMPARED else out
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Operand, **options: object) -> Any:
         """Compute numpy's functions, also with an array or number on the left."""
@@ -79,96 +93,118 @@ class Expression:
 
     def number(self, value: float, dtype: DtypeLike) -> Expression:
         """Return a constant with a given element type."""
-        return Expression(self.node, self.node.constant([value], numpy_dtype(dtype)))
+        return Expression(self.graph, self.graph.constant(np.asarray([value], numpy_dtype(dtype))))
 
     def __neg__(self) -> Expression:
         return self * -1
 
     def __mod__(self, other: Operand) -> Expression:
         """Return the remainder with the sign of the divisor, unlike Fluid's."""
-        rest = self._join("elementwise_mod", self, other)
-        return self._join("elementwise_mod", rest + other, other)
-
-    def __lt__(self, other: Any) -> Expression:
-        return self._join("less_than", self, other).cast(self.dtype)
-
-    def __ge__(self, other: Any) -> Expression:
-        return self._join("greater_equal", self, other).cast(self.dtype)
-
-    def __gt__(self, other: Any) -> Expression:
-        return self._join("greater_than", self, other).cast(self.dtype)
-
-    def __le__(self, other: Any) -> Expression:
-        return self._join("less_equal", self, other).cast(self.dtype)
-
-    def equals(self, other: Operand) -> Expression:
-        """Return 1 where values are equal, else 0."""
-        return self._join("equal", self, other).cast(self.dtype)
+        rest = self._join("remainder", self, other)
+        return self._join("remainder", rest + other, other)
 
     def clip(self, low: Operand, high: Operand) -> Expression:
         """Return the values within limits."""
-        return self._join("elementwise_min", self._join("elementwise_max", self, low), high)
+        return self.maximum(low).minimum(high)
 
     def cast(self, dtype: DtypeLike) -> Expression:
-        """Return the values of another element type."""
-        return Expression(self.node, self.node.cast(self.name, dtype))
+        """Return the value as elements of another type."""
+        source, target = self.variable.dtype, convert_dtype(dtype)
+        if source == target:
+            return self
+        return self.make("cast", in_dtype=int(source), out_dtype=int(target))
 
     def __abs__(self) -> Expression:
-        return self.make("abs", self.name)
+        return self.make("abs")
 
     def __getitem__(self, index: int | slice) -> Expression:
         start, stop, _ = (slice(index, index + 1) if isinstance(index, int) else index).indices(len(self))
-        part = Expression(self.node, self.node.slice(self.name, 0, start, stop or MOST))
+        part = self.slice(0, start, stop or MOST)
         return part.reshape(*self.shape[1:]) if isinstance(index, int) else part
 
     @property
     def T(self) -> Expression:  # noqa: N802
-        return self.make("transpose2", self.name, axis=[1, 0])
+        return self.transpose([1, 0])
 
     def reshape(self, *dims: int) -> Expression:
-        """Return the values in another shape."""
-        return Expression(self.node, self.node.reshape(self.name, *dims))
+        """Return the value in another shape; 0 copies a dim, -1 takes what is left."""
+        return self.make("reshape2", shape=list(dims))
+
+    def unsqueeze(self, *axes: int) -> Expression:
+        """Return the value with dims of 1 at ``axes`` of the result."""
+        return self.make("unsqueeze2", axes=sorted(axes)) if axes else self
+
+    def squeeze(self, *axes: int) -> Expression:
+        """Return the value without the dims of 1 at ``axes``."""
+        return self.make("squeeze2", axes=sorted(axes)) if axes else self
+
+    def transpose(self, perm: Sequence[int]) -> Expression:
+        """Return the value with its dims in another order."""
+        return self if list(perm) == sorted(perm) else self.make("transpose2", axis=list(perm))
+
+    def scale(self, scale: float = 1.0, bias: float = 0.0) -> Expression:
+        """Return ``scale x + bias``."""
+        if (scale, bias) == (1, 0):
+            return self
+        return self.make("scale", scale=float(scale), bias=float(bias))
+
+    def reduce(self, kind: str, *axes: int, keep: bool = True) -> Expression:
+        """Return ``reduce_<kind>`` over some dims; of all dims it is one of 1, as Fluid has it."""
+        whole = len(axes) == len(self.shape)
+        return self.make(f"reduce_{kind}", dim=list(axes), keep_dim=keep, reduce_all=whole)
 
     def sum(self) -> Expression:
         """Return the sum as one element."""
-        return Expression(self.node, self.node.reduce("sum", self.name, *range(len(self.shape))))
+        return self.reduce("sum", *range(len(self.shape)))
+
+    def dims_at_run(self) -> Expression:
+        """Return the dims of the value at run time, int64."""
+        return Expression(self.graph, self.graph.emit("shape", {"Input": self})[0]).cast(VarType.INT64)
+
+    def slice(self, axis: int, start: int, end: int) -> Expression:
+        """Return a part of one dim."""
+        attrs = {"axes": [axis], "starts": [start], "ends": [min(end, MOST)]}
+        return Expression(self.graph, self.graph.emit("slice", {"Input": self}, attrs)[0])
+
+    def zeros(self) -> Expression:
+        """Return zeros of the same shape and element type."""
+        return self.make("fill_zeros_like")
+
+    def gather(self, rows: Expression) -> Expression:
+        """Return some rows."""
+        return Expression(self.graph, self.graph.emit("gather", {"X": self, "Index": rows})[0])
+
+    def where(self, x: Expression, y: Expression) -> Expression:
+        """Return ``x`` where this is True, else ``y``."""
+        given = {"Condition": self, "X": x, "Y": y}
+        return Expression(self.graph, self.graph.emit("where", given)[0])
 
     def take(self, places: Expression, axis: int) -> Expression:
         """Return the elements of a dim at the given positions."""
         dims = list(self.shape)
         dims[axis] = -1
-        given = {"X": self.name, "Index": places.name}
-        return self.make("index_select", given, dim=axis, shaped=dims)
+        found = self.graph.emit("index_select", {"X": self, "Index": places}, {"dim": axis}, shaped=dims)
+        return Expression(self.graph, found[0])
 
 
+#: Operators whose operands Fluid exchanges where the first one has fewer dims.
+_EXCHANGED: Final = ("add", "maximum", "minimum", "multiply")
+_COMPARED: Final = ("less", "less_equal", "greater", "greater_equal", "equal")
 _OPERATORS: Final[dict[str, Callable[..., Expression]]] = {
     "add": Expression.__add__,
-    "ceil": lambda x: x.make("ceil", x.name),
+    "ceil": lambda x: x.make("ceil"),
     "divide": Expression.__truediv__,
-    "floor": lambda x: x.make("floor", x.name),
-    "maximum": lambda x, y: x._join("elementwise_max", x, y),
+    "floor": lambda x: x.make("floor"),
+    "maximum": Expression.maximum,
     "multiply": Expression.__mul__,
     "subtract": Expression.__sub__,
 }
 
 
-def read_input(node: Node, index: int, dtype: DtypeLike = VarType.INT64) -> Expression:
-    """Return an input as an expression with one dim."""
-    return Expression(node, node.cast(node.reshape(node.input(index), -1), dtype))
-
-
-def read_size(node: Node, axis: int) -> Expression:
-    """Return the size of a dim of the first input, int64."""
-    dims = node.dims()
-    if dims[axis] >= 0:
-        return Expression(node, node.constant([dims[axis]], np.int64))
-    return Expression(node, node.slice(node.dims_at_run(node.input()), 0, axis, axis + 1))
-
-
 def count(start: Expression, end: Operand, step: Operand = 1) -> Expression:
     """Return the numbers from start up to the end, exclusive, by step."""
-    bounds = {"Start": start.name, "End": start.lift(end).name, "Step": start.lift(step).name}
-    return start.make("range", bounds, shaped=[-1])
+    bounds = {"Start": start, "End": start.lift(end), "Step": start.lift(step)}
+    return Expression(start.graph, start.graph.emit("range", bounds, shaped=[-1])[0])
 
 
 def spread(given: Expression, axes: Sequence[int] | Expression, rank: int, default: int) -> list[Expression]:
@@ -183,13 +219,3 @@ def spread(given: Expression, axes: Sequence[int] | Expression, rank: int, defau
         own = axes.equals(axis)
         found.append((given * own).sum() + (1 - own.sum()) * default)
     return found
-
-
-def find_axes(node: Node, index: int, count: int) -> Sequence[int] | Expression:
-    """Return the axes from an input, which may be missing or computed."""
-    if not node.has(index):
-        return range(count if count > 0 else node.rank())
-    known = node.find_known(index)
-    if known is None:
-        return read_input(node, index)
-    return [node.normalize(int(axis), node.rank()) for axis in known.reshape(-1)]

@@ -16,7 +16,8 @@ from paddlelike.interop.reader_tables import InexpressibleError
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike
 
-Given = str | Sequence[str]
+#: An input of an operator: names of variables, or expressions.
+Given = Any
 
 _RESERVED: Final = ("feed", "fetch")
 
@@ -138,9 +139,11 @@ class Graph:
         """
         block, op = self.program.current_block(), registry.find(kind)
         slot = op.output_slots[0].name if slot is None else slot
-        first = next(
-            (names if isinstance(names, str) else names[0] for names in inputs.values() if names), None
-        )
+        given = {
+            key: [str(x) for x in (xs if isinstance(xs, list | tuple) else [xs])]
+            for key, xs in inputs.items()
+        }
+        first = next((names[0] for names in given.values() if names), None)
         source = None if first is None else self.variable(first)
         outputs: dict[str, list[Variable]] = {}
         for each in op.output_slots:
@@ -150,7 +153,6 @@ class Graph:
                 block.create_var(name=self.take_name(f"{kind}.out"), shape=(), dtype="float32")
                 for _ in range(count if each.name == slot else 1)
             ]
-        given = {key: [names] if isinstance(names, str) else list(names) for key, names in inputs.items()}
         block.append_op(type=kind, inputs=given, outputs=outputs, attrs=dict(attrs or {}))
         for variable in outputs[slot]:
             if getattr(op, "infer", None) is None and source is not None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
+from paddlelike.core import Array, VarType, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.framework import Variable
 from paddlelike.hooks import Hook
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.graph import Given, Graph, Value
 from paddlelike.interop.reader_tables import InexpressibleError, Table
 
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 
     from paddlelike.core import DtypeLike
 
+
 # Folding reads nodes, and a node asks it for what other nodes compute.
 _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
-
-#: Stands for "to the end" in attributes of int32.
-MOST: Final = np.iinfo(np.int32).max
 
 #: The reason against an input whose value must be known when the program is built.
 AT_RUN: Final = "is computed at run time"
@@ -61,17 +60,17 @@ class Node:
             self.refuse(f"it has no input {index}")
         return self.graph.find(self.proto.input[index])
 
-    def input(self, index: int = 0) -> str:
-        """Return the name of an input's variable."""
-        return self.value(index).name
+    def input(self, index: int = 0) -> Expression:
+        """Return an input as an expression."""
+        return Expression(self.graph, self.value(index).name)
 
-    def inputs(self) -> list[str]:
-        """Return the names of all inputs' variables."""
+    def inputs(self) -> list[Expression]:
+        """Return all inputs."""
         return [self.input(index) for index in range(self.count)]
 
     def variable(self, index: int = 0) -> Variable:
         """Return an input's variable."""
-        return self.graph.variable(self.input(index))
+        return self.input(index).variable
 
     def rank(self, index: int = 0) -> int:
         """Return the number of dims of an input, as ONNX counts them."""
@@ -88,6 +87,11 @@ class Node:
         if not shape:
             self.refuse(f"the number of dims of {self.proto.input[index]!r:.60} is not known")
         return tuple(shape)
+
+    def find_output_dims(self) -> tuple[int, ...] | None:
+        """Return the dims of the first output as far as the model declares them, or None."""
+        typed = self.graph.typed.get(self.proto.output[0])
+        return None if typed is None else typed.dims
 
     def dtype(self, index: int = 0) -> np.dtype[Any]:
         """Return the element type of an input."""
@@ -144,6 +148,26 @@ class Node:
         found = self.attr(attr) if attr else None
         return None if found is None else list(found)
 
+    def row(self, index: int, dtype: DtypeLike = VarType.INT64) -> Expression:
+        """Return an input as an expression of one dim."""
+        return self.input(index).reshape(-1).cast(dtype)
+
+    def size(self, axis: int) -> Expression:
+        """Return the size of a dim of the first input, int64."""
+        dims = self.dims()
+        if dims[axis] >= 0:
+            return self.constant([dims[axis]], np.int64)
+        return self.input().dims_at_run().slice(0, axis, axis + 1)
+
+    def find_axes(self, index: int, count: int) -> Sequence[int] | Expression:
+        """Return the axes of an input, which may be left out or computed."""
+        if not self.has(index):
+            return range(count if count > 0 else self.rank())
+        known = self.find_known(index)
+        if known is None:
+            return self.row(index)
+        return [self.normalize(int(axis), self.rank()) for axis in known.reshape(-1)]
+
     def refuse(self, reason: str) -> NoReturn:
         """Raise InexpressibleError with a reason."""
         raise InexpressibleError(reason)
@@ -157,101 +181,63 @@ class Node:
     def emit(
         self,
         kind: str,
-        x: Given | Mapping[str, Given] | None = None,
-        y: str | None = None,
+        x: Given = None,
+        y: Given = None,
         /,
         *,
         slot: Any = None,
         typed: Any = None,
         shaped: Any = None,
         **attrs: Any,
-    ) -> str:
-        """Append an operator of one output, and return its name; ``x`` and ``y`` are its inputs X and Y.
+    ) -> Expression:
+        """Append an operator, and return its output; ``x`` and ``y`` are its inputs X and Y.
 
         ``slot`` is the output's, its first one if None; ``typed`` and ``shaped`` are the element type and the
         dims, where its shape rule cannot infer them.
         """
         given = _collect(x, y)
-        return self.graph.emit(kind, given, attrs, slot=slot, typed=typed, shaped=shaped)[0]
+        found = self.graph.emit(kind, given, attrs, slot=slot, typed=typed, shaped=shaped)
+        return Expression(self.graph, found[0])
 
-    def split(self, x: Given | Mapping[str, Given], count: int, **attrs: Any) -> list[str]:
-        """Append a split, and return the names of its outputs."""
-        return self.graph.emit("split", _collect(x, None), attrs, count=count)
+    def split(self, x: Given, count: int, **attrs: Any) -> list[Expression]:
+        """Append a split, and return its outputs."""
+        names = self.graph.emit("split", _collect(x, None), attrs, count=count)
+        return [Expression(self.graph, name) for name in names]
 
-    def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
+    def parameter(self, wanted: str, value: Array) -> Expression:
+        """Return a parameter with a value; its name is ``wanted`` if that is free."""
+        return Expression(self.graph, self.graph.add_parameter(wanted, value))
+
+    def last_output(self, slot: str) -> Expression:
+        """Return another output of the operator that was appended last."""
+        return Expression(self.graph, self.graph.last_output(slot))
+
+    def constant(self, value: ArrayLike, dtype: DTypeLike) -> Expression:
         """Return a constant with a given element type."""
-        return self.graph.constant(np.asarray(value, dtype))
+        return Expression(self.graph, self.graph.constant(np.asarray(value, dtype)))
 
-    def like(self, value: float, index: int = 0) -> str:
+    def like(self, value: float, index: int = 0) -> Expression:
         """Return a constant of one element with the element type of an input."""
         return self.constant([value], self.dtype(index))
 
-    def cast(self, name: str, dtype: DtypeLike) -> str:
-        """Return a value as elements of another type."""
-        source, target = self.graph.variable(name).dtype, convert_dtype(dtype)
-        if source == target:
-            return name
-        return self.emit("cast", name, in_dtype=int(source), out_dtype=int(target))
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return the dims of a variable."""
-        return tuple(self.graph.variable(name).shape)
-
-    def reshape(self, name: str, *dims: int) -> str:
-        """Return a value in another shape; 0 copies a dim, -1 stands for the remaining size."""
-        return self.emit("reshape2", name, shape=list(dims))
-
-    def unsqueeze(self, name: str, *axes: int) -> str:
-        """Return a value with dims of 1 at ``axes`` of the result."""
-        return self.emit("unsqueeze2", name, axes=sorted(axes)) if axes else name
-
-    def squeeze(self, name: str, *axes: int) -> str:
-        """Return a value without the dims of 1 at ``axes``."""
-        return self.emit("squeeze2", name, axes=sorted(axes)) if axes else name
-
-    def transpose(self, name: str, perm: Sequence[int]) -> str:
-        """Return a value with its dims in another order."""
-        return name if list(perm) == sorted(perm) else self.emit("transpose2", name, axis=list(perm))
-
-    def scale(self, name: str, scale: float = 1.0, bias: float = 0.0) -> str:
-        """Return ``scale x + bias``."""
-        return (
-            name
-            if (scale, bias) == (1, 0)
-            else self.emit("scale", name, scale=float(scale), bias=float(bias))
-        )
-
-    def reduce(self, kind: str, x: str, *axes: int, keep: bool = True) -> str:
-        """Return ``reduce_<kind>`` over some dims; over all dims the result has shape (1,), as in Fluid."""
-        whole = len(axes) == len(self.shape(x))
-        return self.emit(f"reduce_{kind}", x, dim=list(axes), keep_dim=keep, reduce_all=whole)
-
-    def dims_at_run(self, name: str) -> str:
-        """Return the dims of a value at run time, int64."""
-        return self.cast(self.emit("shape", {"Input": name}), VarType.INT64)
-
-    def slice(self, name: str, axis: int, start: int, end: int) -> str:
-        """Return a part of one dim."""
-        return self.emit("slice", {"Input": name}, axes=[axis], starts=[start], ends=[min(end, MOST)])
-
-    def broadcast(self, *names: str) -> list[str]:
+    def broadcast(self, *values: Expression) -> list[Expression]:
         """Return values broadcast to their common shape; -0.0 becomes 0.0."""
-        shapes = {self.shape(name) for name in names}
+        shapes = {one.shape for one in values}
         if len(shapes) == 1 and -1 not in next(iter(shapes))[1:]:
-            return list(names)
+            return list(values)
         zero = None
-        for name in names:
-            number = self.cast(self.emit("fill_zeros_like", name), VarType.INT64)
-            zero = number if zero is None else self.emit("elementwise_add", zero, number)
+        for one in values:
+            number = one.zeros().cast(VarType.INT64)
+            zero = number if zero is None else zero.make("elementwise_add", number)
         assert zero is not None
         found = []
-        for name in names:
-            variable = self.graph.variable(name)
-            if variable.dtype == VarType.BOOL:
-                added = self.emit("elementwise_add", self.cast(name, VarType.INT64), zero)
+        for one in values:
+            dtype = one.variable.dtype
+            if dtype == VarType.BOOL:
+                added = one.cast(VarType.INT64).make("elementwise_add", zero)
             else:
-                added = self.emit("elementwise_add", name, self.cast(zero, variable.dtype))
-            found.append(self.cast(added, variable.dtype))
+                added = one.make("elementwise_add", zero.cast(dtype))
+            found.append(added.cast(dtype))
         return found
 
     def alias(self, value: Value, index: int = 0) -> None:
@@ -259,25 +245,25 @@ class Node:
         if self.wants(index):
             self.graph.values[self.proto.output[index]] = value
 
-    def give(self, name: str, index: int = 0) -> None:
-        """Use a variable as an output, with the element type and dims that ONNX infers."""
+    def give(self, value: Expression, index: int = 0) -> None:
+        """Make a value an output, of the element type and the dims that ONNX infers."""
         if not self.wants(index):
             return
         output = self.proto.output[index]
         typed = self.graph.typed.get(output)
         if typed is not None and typed.dtype is not None:
-            name = self.cast(name, typed.dtype)
+            value = value.cast(typed.dtype)
         scalar = typed is not None and typed.dims == ()
-        variable = self.graph.variable(name)
+        variable = value.variable
         if scalar:
             if variable.shape != (1,):
-                name = self.reshape(name, 1)
+                value = value.reshape(1)
         elif typed is not None and typed.dims is not None and not variable.persistable:
             variable.shape = _merge(typed.dims, variable.shape)
-        self.graph.values[output] = Value(name, scalar=scalar)
+        self.graph.values[output] = Value(value.name, scalar=scalar)
 
 
-def _collect(x: Given | Mapping[str, Given] | None, y: str | None) -> dict[str, Given]:
+def _collect(x: Given, y: Given) -> dict[str, Given]:
     if isinstance(x, Mapping):
         return dict(x)
     given: dict[str, Given] = {} if x is None else {"X": x}
@@ -293,8 +279,8 @@ def _merge(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # The table of ONNX's operators that a program can express: a function for each.
 
-#: A function that returns the name of the operator's first output.
-Converter = Callable[[Node], str | None]
+#: A function that returns the operator's first output.
+Converter = Callable[[Node], Expression | None]
 
 #: The domain of classic machine learning; its operators are in the table with this before their names.
 ML: Final = "ai.onnx.ml."

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core import VarType, dtype_row
 from paddlelike.interop.onnx.exporter.families.control.blocks import make_graph
 from paddlelike.interop.onnx.exporter.families.sequence import pad
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.interop.onnx.exporter.sequences import make_mask, unpad_rows
 
 _BOOL: Final = dtype_row(VarType.BOOL).onnx
@@ -26,13 +26,13 @@ def _convert_cross_entropy(step: Step) -> None:
     logarithms = step.add("LogSoftmax", x, axis=axis)
     step.give("Softmax", step.add("Softmax", x, axis=axis))
     if step.attr("soft_label"):
-        loss = step.reduce("ReduceSum", step.add("Mul", label, logarithms), [axis], keep=True)
-        step.give("Loss", step.add("Neg", loss))
+        loss = (label * logarithms).reduce("ReduceSum", axis, keep=True)
+        step.give("Loss", -loss)
         return
-    ignored = step.add("Equal", label, step.like(step.attr("ignore_index"), "Label"))
-    places = step.add("Where", ignored, step.like(0, "Label"), label)
-    loss = step.add("Neg", step.add("GatherElements", logarithms, places, axis=axis))
-    step.give("Loss", step.add("Where", ignored, step.like(0, "Logits"), loss))
+    ignored = label.equals(step.like(step.attr("ignore_index"), "Label"))
+    places = ignored.where(0.0, label)
+    loss = -step.add("GatherElements", logarithms, places, axis=axis)
+    step.give("Loss", ignored.where(0.0, loss))
 
 
 @converts("ctc_align")
@@ -40,15 +40,15 @@ def _convert_ctc_align(step: Step) -> None:
     """Remove blanks and tokens that repeat the previous token."""
     step.refuse_inputs("InputLength")
     lengths, dtype = step.lengths("Input"), step.dtype("Input")
-    batch = step.reshape(pad(step, "Input"), 0, -1)  # (N, T)
-    other = step.add("Not", step.add("Equal", batch, step.like(step.attr("blank"), "Input")))
-    kept = step.add("And", other, make_mask(step.graph, lengths))
+    batch = pad(step, "Input").reshape(0, -1)  # (N, T)
+    other = ~batch.equals(step.like(step.attr("blank"), "Input"))
+    kept = other & make_mask(lengths)
     if step.attr("merge_repeated"):
         before = step.add("Pad", batch, step.ints(0, 1, 0, 0), step.constant(-1, dtype))
         before = step.add("Slice", before, step.ints(0), step.ints(-1), step.ints(1))
-        kept = step.add("And", kept, step.add("Not", step.add("Equal", batch, before)))
-    flat = step.add("Compress", step.reshape(batch, -1, 1), step.reshape(kept, -1), axis=0)
-    counts = step.reduce("ReduceSum", step.cast(kept, "int64"), [1], keep=False)
+        kept = kept & ~batch.equals(before)
+    flat = batch.reshape(-1, 1)[kept.reshape(-1)]
+    counts = kept.cast("int64").reduce("ReduceSum", 1)
     step.give("Output", flat, lengths=counts)
 
 
@@ -56,23 +56,23 @@ def _convert_ctc_align(step: Step) -> None:
 def _convert_crf_decoding(step: Step) -> None:
     """Find the labels with the highest score; if Label is given, mark which labels are correct."""
     whole = step.input("Transition")
-    start, end = (step.add("Gather", whole, step.constant(row, np.int64), axis=0) for row in (0, 1))
-    between = step.add("Slice", whole, step.ints(2), step.ints(np.iinfo(np.int64).max))
+    start, end = (whole.take(step.scalar(row)) for row in (0, 1))
+    between = whole[2:]
     if step.has("Length"):
-        batch, lengths = step.input("Emission"), step.cast(step.reshape(step.input("Length"), -1), "int64")
+        batch, lengths = step.input("Emission"), step.input("Length").reshape(-1).cast("int64")
     else:
         batch, lengths = pad(step, "Emission"), step.lengths("Emission")
     path, _ = _find_best_path(step, batch, lengths, (start, between, end), step.dtype("Emission"))
-    steps = step.reshape(step.dims(batch, 1, 2))
-    mask = make_mask(step.graph, lengths, steps)
-    path = step.add("Where", mask, path, step.constant(0, np.int64))
+    steps = batch.dims(1, 2).reshape()
+    mask = make_mask(lengths, steps)
+    path = mask.where(path, step.scalar(0))
     if not step.has("Length"):
-        path = unpad_rows(step.graph, step.unsqueeze(path, 2), lengths)
+        path = unpad_rows(path.unsqueeze(2), lengths)
     if step.has("Label"):
-        label = step.add("Reshape", step.input("Label"), step.add("Shape", path))
-        path = step.cast(step.add("Equal", path, label), np.int64)
+        label = step.input("Label").reshape(path.dims())
+        path = path.equals(label).cast(np.int64)
         if step.has("Length"):
-            path = step.add("Where", mask, path, step.constant(0, np.int64))
+            path = mask.where(path, step.scalar(0))
     step.graph.types[step.op.output("ViterbiPath")[0]] = VarType.INT64  # old programs declare another type
     step.give("ViterbiPath", path)
 
@@ -80,21 +80,21 @@ def _convert_crf_decoding(step: Step) -> None:
 @converts("viterbi_decode")
 def _convert_viterbi_decode(step: Step) -> None:
     batch, between = step.input("Input"), step.input("Transition")
-    lengths = step.cast(step.reshape(step.input("Length"), -1), "int64")
+    lengths = step.input("Length").reshape(-1).cast("int64")
     start = end = step.like([0], "Input")
     if step.attr("include_bos_eos_tag"):
-        start = step.add("Gather", between, step.constant(-1, np.int64), axis=0)
-        end = step.add("Gather", between, step.constant(-2, np.int64), axis=0)
+        start = between.take(step.scalar(-1))
+        end = between.take(step.scalar(-2))
     path, scores = _find_best_path(step, batch, lengths, (start, between, end), step.dtype("Input"))
-    longest = step.reduce("ReduceMax", lengths, [0], keep=True)
+    longest = lengths.reduce("ReduceMax", 0, keep=True)
     path = step.add("Slice", path, step.ints(0), longest, step.ints(1))
-    step.give("Path", step.add("Where", make_mask(step.graph, lengths), path, step.constant(0, np.int64)))
+    step.give("Path", make_mask(lengths).where(path, step.scalar(0)))
     step.give("Scores", scores)
 
 
 def _find_best_path(
-    step: Step, batch: str, lengths: str, transition: tuple[str, str, str], dtype: np.dtype[Any]
-) -> tuple[str, str]:
+    step: Step, batch: Value, lengths: Value, transition: tuple[Value, Value, Value], dtype: np.dtype[Any]
+) -> tuple[Value, Value]:
     """Return the labels (N, T) of the best paths through scores (N, T, labels), and their scores (N,).
 
     ``transition`` holds the scores of first labels, of steps from label to label, and of last labels. Viterbi
@@ -102,49 +102,48 @@ def _find_best_path(
     """
     start, between, end = transition
     element = dtype_row(dtype).onnx
-    rows = step.transpose(batch, [1, 0, 2])  # (T, N, labels)
-    mask = make_mask(step.graph, lengths, step.reshape(step.dims(batch, 1, 2)))
-    places = step.add("Range", step.constant(0, np.int64), step.reshape(step.dims(batch, 1, 2)),
-                      step.constant(1, np.int64))  # fmt: skip
-    later = step.add("And", mask, step.add("Greater", places, step.constant(0, np.int64)))
-    moves = step.unsqueeze(step.transpose(later, [1, 0]), 2)  # (T, N, 1): whether a step follows another
+    rows = batch.transpose([1, 0, 2])  # (T, N, labels)
+    mask = make_mask(lengths, batch.dims(1, 2).reshape())
+    places = batch.dims(1, 2).reshape().range()  # fmt: skip
+    later = mask & (places > step.scalar(0))
+    moves = later.transpose([1, 0]).unsqueeze(2)  # (T, N, 1): whether a step follows another
 
-    def ahead(state: str, here: str, moves_here: str) -> list[str]:
-        ways = step.add("Add", step.unsqueeze(state, 2), between)
-        best = step.add("Add", step.reduce("ReduceMax", ways, [1], keep=False), here)
-        return [step.add("Where", moves_here, best, state), step.add("ArgMax", ways, axis=1, keepdims=0)]
+    def ahead(state: Value, here: Value, moves_here: Value) -> list[Value]:
+        ways = state.unsqueeze(2) + between
+        best = ways.reduce("ReduceMax", 1) + here
+        return [moves_here.where(best, state), step.add("ArgMax", ways, axis=1, keepdims=0)]
 
-    first = step.add("Add", step.add("Gather", rows, step.constant(0, np.int64), axis=0), start)
+    first = rows.take(step.scalar(0)) + start
     last, origins = _scan(step, ahead, first, [(rows, element), (moves, _BOOL)], element)
-    scores = step.add("Add", last, end)
+    scores = last + end
     tag = step.add("ArgMax", scores, axis=1, keepdims=1)
 
-    def back(state: str, origin: str, moves_here: str) -> list[str]:
-        before = step.add("Where", moves_here, step.add("GatherElements", origin, state, axis=1), state)
+    def back(state: Value, origin: Value, moves_here: Value) -> list[Value]:
+        before = moves_here.where(step.add("GatherElements", origin, state, axis=1), state)
         return [before, step.add("Identity", before)]
 
     _, found = _scan(step, back, tag, [(origins, _INT64), (moves, _BOOL)], _INT64, backwards=True)
-    found = step.add("Slice", found, step.ints(1), step.ints(np.iinfo(np.int64).max))
-    whole = step.add("Concat", found, step.unsqueeze(tag, 0), axis=0)  # (T, N, 1)
-    return step.transpose(step.squeeze(whole, 2), [1, 0]), step.reduce("ReduceMax", scores, [1], keep=False)
+    found = found[1:]
+    whole = step.concat(found, tag.unsqueeze(0))  # (T, N, 1)
+    return whole.squeeze(2).transpose([1, 0]), scores.reduce("ReduceMax", 1)
 
 
 def _scan(
     step: Step,
-    run: Callable[..., list[str]],
-    state: str,
-    inputs: Sequence[tuple[str, int]],
+    run: Callable[..., list[Value]],
+    state: Value,
+    inputs: Sequence[tuple[Value, int]],
     element: int,
     *,
     backwards: bool = False,
-) -> list[str]:
+) -> list[Value]:
     """Return the last state and the results of each step; inputs keep their element types."""
     from onnx import helper
 
     names = [step.graph.take_name(f"{step.op.type}.step") for _ in range(len(inputs) + 1)]
     types = [element, *(each for _, each in inputs)]
     ports = [helper.make_tensor_value_info(name, each, None) for name, each in zip(names, types, strict=True)]
-    body, _ = make_graph(step, "step", lambda: run(*names), ports)
+    body, _ = make_graph(step, "step", lambda: run(*(Value(step.graph, name) for name in names)), ports)
     options: dict[str, Any] = {"body": body, "num_scan_inputs": len(inputs)}
     if backwards:
         options |= {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1]}

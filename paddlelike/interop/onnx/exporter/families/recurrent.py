@@ -13,7 +13,7 @@ from paddlelike.interop.onnx.exporter.families.control.blocks import (
     translate_block,
 )
 from paddlelike.interop.onnx.exporter.families.sequence import pad
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.interop.onnx.exporter.sequences import unpad_rows
 
 _ACTIVATIONS: Final = {"identity": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
@@ -30,24 +30,24 @@ def _find_activations(step: Step, *names: str) -> dict[str, object]:
     return options
 
 
-def _time_major(step: Step) -> str:
+def _time_major(step: Step) -> Value:
     """Return the projected inputs as ``(T, N, gates)``."""
-    return step.transpose(pad(step, "Input"), [1, 0, 2])
+    return pad(step, "Input").transpose([1, 0, 2])
 
 
-def _give_rows(step: Step, batch: str) -> None:
+def _give_rows(step: Step, batch: Value) -> None:
     """Set the output to a layer's result, ``(T, 1, N, hidden)``, as rows."""
-    out = step.transpose(step.squeeze(batch, 1), [1, 0, 2])
-    step.give("Hidden", unpad_rows(step.graph, out, step.lengths("Input")))
+    out = batch.squeeze(1).transpose([1, 0, 2])
+    step.give("Hidden", unpad_rows(out, step.lengths("Input")))
 
 
-def _order(step: Step, value: str, order: tuple[int, ...], hidden: int, axis: int) -> str:
+def _order(step: Step, value: Value, order: tuple[int, ...], hidden: int, axis: int) -> Value:
     """Return the gates along a dim in another order."""
     parts = step.add_several("Split", value, step.ints(*[hidden] * len(order)), count=len(order), axis=axis)
-    return step.add("Concat", *(parts[i] for i in order), axis=axis)
+    return step.concat(*(parts[i] for i in order), axis=axis)
 
 
-def _take_gates(step: Step, order: tuple[int, ...], hidden: int, signs: tuple[int, ...]) -> str:
+def _take_gates(step: Step, order: tuple[int, ...], hidden: int, signs: tuple[int, ...]) -> Value:
     """Return weights ``(1, gates, gates)`` that reorder the gates of the projected inputs."""
     size = len(order) * hidden
     matrix = np.zeros((size, size), step.dtype("Input"))
@@ -57,8 +57,8 @@ def _take_gates(step: Step, order: tuple[int, ...], hidden: int, signs: tuple[in
     return step.constant(matrix[None], step.dtype("Input"))
 
 
-def _find_state(step: Step, slot: str) -> str:
-    return step.unsqueeze(step.input(slot), 0) if step.has(slot) else ""
+def _find_state(step: Step, slot: str) -> Value | str:
+    return step.input(slot).unsqueeze(0) if step.has(slot) else ""
 
 
 @converts("lstm")
@@ -70,15 +70,15 @@ def _convert_lstm(step: Step) -> None:
     acts = _find_activations(step, "gate_activation", "candidate_activation", "cell_activation")
     w = _take_gates(step, order, hidden, (1,) * 4)
     r = _order(step, step.input("Weight"), order, hidden, 1)
-    bias = step.reshape(step.input("Bias"), -1)
-    b = _order(step, step.add("Slice", bias, step.ints(0), step.ints(4 * hidden)), order, hidden, 0)
+    bias = step.input("Bias").reshape(-1)
+    b = _order(step, bias[: 4 * hidden], order, hidden, 0)
     nothing = step.constant(np.zeros(4 * hidden), step.dtype("Input"))
-    b = step.unsqueeze(step.add("Concat", b, nothing, axis=0), 0)
-    parts = [_time_major(step), w, step.unsqueeze(step.transpose(r, [1, 0]), 0), b]
-    parts += [step.cast(step.lengths("Input"), "int32"), _find_state(step, "H0"), _find_state(step, "C0")]
+    b = step.concat(b, nothing).unsqueeze(0)
+    parts: list[Value | str] = [_time_major(step), w, r.transpose([1, 0]).unsqueeze(0), b]
+    parts += [step.lengths("Input").cast("int32"), _find_state(step, "H0"), _find_state(step, "C0")]
     if step.attr("use_peepholes"):
-        peepholes = step.add("Slice", bias, step.ints(4 * hidden), step.ints(7 * hidden))
-        parts.append(step.unsqueeze(_order(step, peepholes, (0, 2, 1), hidden, 0), 0))
+        peepholes = bias[4 * hidden : 7 * hidden]
+        parts.append(_order(step, peepholes, (0, 2, 1), hidden, 0).unsqueeze(0))
     direction = "reverse" if step.attr("is_reverse") else "forward"
     _give_rows(step, step.add("LSTM", *parts, hidden_size=hidden, direction=direction, **acts))
 
@@ -96,18 +96,18 @@ def _convert_gru(step: Step) -> None:
     dtype = step.dtype("Input")
     column = np.repeat(np.array(signs, dtype), hidden)
     w = _take_gates(step, (0, 1, 2), hidden, signs)
-    flat = step.reshape(step.input("Weight"), -1)
+    flat = step.input("Weight").reshape(-1)
     cut = 2 * hidden * hidden
-    gates = step.reshape(step.add("Slice", flat, step.ints(0), step.ints(cut)), hidden, 2 * hidden)
-    rest = step.add("Slice", flat, step.ints(cut), step.ints(3 * hidden * hidden))
-    rest = step.reshape(rest, hidden, hidden)
-    r = step.transpose(step.add("Concat", gates, rest, axis=1), [1, 0])
-    r = step.unsqueeze(step.add("Mul", r, step.constant(column[:, None], dtype)), 0)
+    gates = flat[:cut].reshape(hidden, 2 * hidden)
+    rest = flat[cut : 3 * hidden * hidden]
+    rest = rest.reshape(hidden, hidden)
+    r = step.concat(gates, rest, axis=1).transpose([1, 0])
+    r = (r * step.constant(column[:, None], dtype)).unsqueeze(0)
     nothing = step.constant(np.zeros(3 * hidden), dtype)
-    bias = step.reshape(step.input("Bias"), -1) if step.has("Bias") else nothing
-    b = step.add("Concat", step.add("Mul", bias, step.constant(column, dtype)), nothing, axis=0)
-    parts = [_time_major(step), w, r, step.unsqueeze(b, 0)]
-    parts += [step.cast(step.lengths("Input"), "int32"), _find_state(step, "H0")]
+    bias = step.input("Bias").reshape(-1) if step.has("Bias") else nothing
+    b = step.concat(bias * step.constant(column, dtype), nothing)
+    parts: list[Value | str] = [_time_major(step), w, r, b.unsqueeze(0)]
+    parts += [step.lengths("Input").cast("int32"), _find_state(step, "H0")]
     direction = "reverse" if step.attr("is_reverse") else "forward"
     _give_rows(step, step.add("GRU", *parts, hidden_size=hidden, direction=direction, **acts))
 
@@ -130,9 +130,9 @@ def _convert_rnn(step: Step) -> None:
     weights = step.inputs("WeightList")
     matrices, biases = weights[: len(weights) // 2], weights[len(weights) // 2 :]
     states = step.inputs("PreState")
-    lengths = step.cast(step.input("SequenceLength"), "int32") if step.has("SequenceLength") else ""
+    lengths = step.input("SequenceLength").cast("int32") if step.has("SequenceLength") else ""
     x = step.input("Input")
-    lasts: list[list[str]] = [[] for _ in states]
+    lasts: list[list[Value]] = [[] for _ in states]
     if kind == "RNN":
         options = {"activations": [_ACTIVATIONS[step.attr("mode")[4:].lower()]] * directions}
     for layer in range(layers):
@@ -140,7 +140,7 @@ def _convert_rnn(step: Step) -> None:
         rows = range(first, first + directions)
         w, r = (_join(step, [matrices[2 * i + k] for i in rows], order, hidden, 0) for k in (0, 1))
         b = _join_biases(step, [biases[2 * i : 2 * i + 2] for i in rows], order, hidden)
-        initial = [step.add("Slice", one, step.ints(first), step.ints(first + directions)) for one in states]
+        initial = [one[first : first + directions] for one in states]
         direction = "bidirectional" if directions == 2 else "forward"
         outs = step.add_several(
             kind,
@@ -150,31 +150,28 @@ def _convert_rnn(step: Step) -> None:
             direction=direction,
             **options,
         )
-        x = step.reshape(step.transpose(outs[0], [0, 2, 1, 3]), 0, 0, directions * hidden)
+        x = outs[0].transpose([0, 2, 1, 3]).reshape(0, 0, directions * hidden)
         for place, last in enumerate(outs[1:]):
             lasts[place].append(last)
     step.give("Out", x)
     for place, parts in enumerate(lasts):
-        joined = step.add("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        joined = step.concat(*parts) if len(parts) > 1 else parts[0]
         step.give("State", joined, place)
 
 
-def _join(step: Step, parts: list[str], order: tuple[int, ...], hidden: int, axis: int) -> str:
+def _join(step: Step, parts: list[Value], order: tuple[int, ...], hidden: int, axis: int) -> Value:
     """Return the parameters of all directions, with their gates in order."""
-    ordered = [step.unsqueeze(_order(step, one, order, hidden, axis), 0) for one in parts]
-    return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]
+    ordered = [_order(step, one, order, hidden, axis).unsqueeze(0) for one in parts]
+    return step.concat(*ordered) if len(ordered) > 1 else ordered[0]
 
 
-def _join_biases(step: Step, parts: list[list[str]], order: tuple[int, ...], hidden: int) -> str:
-    ordered = [
-        step.unsqueeze(step.add("Concat", *(_order(step, b, order, hidden, 0) for b in pair), axis=0), 0)
-        for pair in parts
-    ]
-    return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]
+def _join_biases(step: Step, parts: list[list[Value]], order: tuple[int, ...], hidden: int) -> Value:
+    ordered = [step.concat(*(_order(step, b, order, hidden, 0) for b in pair)).unsqueeze(0) for pair in parts]
+    return step.concat(*ordered) if len(ordered) > 1 else ordered[0]
 
 
 @converts("rnn_memory_helper")
-def _convert_memory_helper(step: Step) -> str:
+def _convert_memory_helper(step: Step) -> Value:
     return step.input()
 
 
@@ -205,6 +202,6 @@ def _convert_recurrent(step: Step) -> None:
     if step.attr("reverse"):
         options |= {"scan_input_directions": [1] * len(rows), "scan_output_directions": [1] * len(outputs)}
     given = [*step.inputs("initial_states"), *step.inputs("inputs")] if before else step.inputs("inputs")
-    outs = graph.add("Scan", given, count=len(after) + len(outputs), **options)
+    outs = graph.add_several("Scan", *given, count=len(after) + len(outputs), **options)
     for index, out in enumerate(outs[len(after) :]):
         step.give("outputs", out, index)

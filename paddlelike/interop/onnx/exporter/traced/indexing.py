@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from jax.lax import GatherScatterMode
 
+from paddlelike.interop.onnx.exporter.graph import Value
 from paddlelike.interop.onnx.exporter.traced.shapes import count_up
 from paddlelike.interop.onnx.exporter.traced.translation import Equation, translates
 
@@ -18,7 +19,7 @@ _SCATTERS: Final = {
 
 
 @translates("gather")
-def _translate_gather(e: Equation) -> str:
+def _translate_gather(e: Equation) -> Value:
     numbers, sizes = e.params["dimension_numbers"], e.params["slice_sizes"]
     x, starts = e.inputs
     offsets = numbers.offset_dims
@@ -39,7 +40,7 @@ def _translate_gather(e: Equation) -> str:
 
 
 @translates(*_SCATTERS)
-def _translate_scatter(e: Equation) -> str:
+def _translate_scatter(e: Equation) -> Value:
     numbers = e.params["dimension_numbers"]
     x, starts, updates = e.inputs
     shape = e.shapes[2]
@@ -56,13 +57,13 @@ def _translate_scatter(e: Equation) -> str:
     kind = _SCATTERS[e.name]
     if outside is not None:
         if kind == "add":
-            updates = e.add("Where", outside, e.like(0), updates)
+            updates = outside.where(e.like(0), updates)
         elif kind == "mul":
-            updates = e.add("Where", outside, e.like(1), updates)
+            updates = outside.where(e.like(1), updates)
         else:  # other indices are moved past the end, then cut off
             ends = [0] * len(sizes)
             x = e.add("Pad", x, e.step.ints(*ends, 1, *ends[1:]), e.like(0))
-            places[0] = e.add("Where", outside, e.row(e.shapes[0][:1]), places[0])
+            places[0] = outside.where(e.row(e.shapes[0][:1]), places[0])
     attrs = {} if kind == "none" else {"reduction": kind}
     if kind in ("max", "min") and e.step.graph.opset < 18:
         e.step.refuse("the maximum or minimum of several elements at one index needs opset 18")
@@ -74,7 +75,7 @@ def _translate_scatter(e: Equation) -> str:
 
 def _find_places(
     e: Equation,
-    starts: str,
+    starts: Value,
     shape: Sequence[Any],
     windows: Sequence[int],
     inner: Sequence[int],
@@ -82,7 +83,7 @@ def _find_places(
     mapped: Sequence[int],
     batching: Sequence[int],
     index_batching: Sequence[int],
-) -> tuple[list[str], str | None]:
+) -> tuple[list[Value], Value | None]:
     """Return, for each axis of the operand, the index of every element and a mask of indexes outside.
 
     ``shape`` is the shape of the elements. ``windows`` are its axes that go along a part of the operand,
@@ -95,18 +96,18 @@ def _find_places(
     spread = [1] * rank
     for axis, dim in zip(batch, e.shapes[1][:-1], strict=True):
         spread[axis] = dim
-    places: list[str] = []
-    outside: str | None = None
+    places: list[Value] = []
+    outside: Value | None = None
     for axis, dim in enumerate(dims):
         parts = []
         if axis in mapped:
-            one = e.add("Gather", indices, e.step.constant(list(mapped).index(axis), np.int64), axis=-1)
+            one = indices.take(e.step.constant(list(mapped).index(axis), np.int64), -1)
             one = e.reshape(one, spread)
             most = e.row([dim - sizes[axis]])
             if e.params["mode"] == GatherScatterMode.FILL_OR_DROP:
-                wrong = e.add("Or", e.add("Less", one, e.step.ints(0)), e.add("Greater", one, most))
-                outside = wrong if outside is None else e.add("Or", outside, wrong)
-            parts.append(e.add("Max", e.add("Min", one, most), e.step.ints(0)))
+                wrong = (one < 0) | (one > most)
+                outside = wrong if outside is None else outside | wrong
+            parts.append(one.minimum(most).maximum(0))
         if axis in batching:
             where = batch[index_batching[list(batching).index(axis)]]
             parts.append(count_up(e, dim, rank, where))
@@ -116,11 +117,11 @@ def _find_places(
                 parts.append(count_up(e, sizes[axis], rank, window))
         place = parts[0] if parts else e.step.constant(np.zeros([1] * rank), np.int64)
         for part in parts[1:]:
-            place = e.add("Add", place, part)
+            place = place + part
         places.append(place)
     return places, outside
 
 
-def _stack(e: Equation, places: Sequence[str], shape: Sequence[Any]) -> str:
-    whole = [e.step.unsqueeze(e.add("Expand", place, e.row(shape)), len(shape)) for place in places]
+def _stack(e: Equation, places: Sequence[Value], shape: Sequence[Any]) -> Value:
+    whole = [e.add("Expand", place, e.row(shape)).unsqueeze(len(shape)) for place in places]
     return e.add("Concat", *whole, axis=-1)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from paddlelike.core import VarType, convert_dtype, numpy_dtype
 from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
-from paddlelike.interop.onnx.exporter.graph import Converter, Step, load_table
+from paddlelike.interop.onnx.exporter.graph import Converter, Step, Value, load_table
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes
 from paddlelike.interop.reader_tables import InexpressibleError
 
@@ -85,7 +85,7 @@ def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> No
     from paddlelike.interop.onnx.exporter.traced.translation import Translation
 
     values = [value for slot in cls.input_slots for value in step.inputs(slot.name)]
-    known = [step.graph.constants.get(value) if row.takes_constants else None for value in values]
+    known = [step.graph.constants.get(value.name) if row.takes_constants else None for value in values]
     names = [name for slot in cls.input_slots for name in step.op.input(slot.name)]
     free = [(name, value) for name, value, one in zip(names, values, known, strict=True) if one is None]
     shapes, symbols = _declare(step, free, shared=shared)
@@ -110,7 +110,7 @@ def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> No
         ))
         for given in sizes.traces
     ]  # fmt: skip
-    held = {symbol: step.dims(value, axis, axis + 1) for symbol, (value, axis) in symbols.items()}
+    held = {symbol: value.dims(axis, axis + 1) for symbol, (value, axis) in symbols.items()}
     leaves = iter(Translation(step, sizes, held).run(traces, [value for _, value in free]))
     for slot, result in zip(cls.output_slots, tree, strict=True):
         several = list(result) if slot.several and result is not None else [result]
@@ -136,16 +136,16 @@ def _get_array(step: Step, result: Any) -> Any:
     return result
 
 
-def _finish(step: Step, name: str, value: str, array: Any) -> str:
+def _finish(step: Step, name: str, value: Value, array: Any) -> Value:
     """Return a result with the declared element type, as a scalar if its variable is one."""
     variable = step.op.block._var_recursive(name)
     if step.graph.later and variable.shape == () and array.ndim:
-        value = step.reshape(value)
+        value = value.reshape()
     wanted = numpy_dtype(variable.dtype)
     if wanted.kind != array.dtype.kind:  # Paddle declares another type than it computes
         step.graph.types[name] = convert_dtype(array.dtype)
         return value
-    return value if array.dtype == wanted else step.cast(value, wanted)
+    return value if array.dtype == wanted else value.cast(wanted)
 
 
 #: The dim that the inputs of an operator have in common, where it is not the first one.
@@ -153,11 +153,11 @@ _BATCHES: Final = {"cudnn_lstm": 1}
 
 
 def _declare(
-    step: Step, inputs: Sequence[tuple[str, str]], *, shared: bool
-) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[str, int]]]:
+    step: Step, inputs: Sequence[tuple[str, Value]], *, shared: bool
+) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[Value, int]]]:
     """Return the shapes and types of inputs, and for each symbol an input and the axis that has that size."""
     shapes: list[tuple[list[Any], Any]] = []
-    symbols: dict[str, tuple[str, int]] = {}
+    symbols: dict[str, tuple[Value, int]] = {}
     batch = _BATCHES.get(step.op.type, 0 if shared else -1)
     variables = [step.op.block._var_recursive(name) for name, _ in inputs]
     known = [

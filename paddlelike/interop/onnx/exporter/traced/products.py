@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.interop.onnx.exporter.graph import Value
 from paddlelike.interop.onnx.exporter.traced.shapes import cut, spread
 from paddlelike.interop.onnx.exporter.traced.translation import Equation, translates
 
@@ -14,7 +15,7 @@ _WINDOWS: Final = {"reduce_window_max": "MaxPool", "reduce_window_sum": "Average
 
 
 @translates("dot_general")
-def _translate_product(e: Equation) -> str:
+def _translate_product(e: Equation) -> Value:
     (left, right), (left_batch, right_batch) = e.params["dimension_numbers"]
     letters = iter(string.ascii_letters)
     x, y = ([next(letters) for _ in shape] for shape in e.shapes)
@@ -34,11 +35,11 @@ def _translate_product(e: Equation) -> str:
 
 
 @translates("conv_general_dilated")
-def _translate_convolution(e: Equation) -> str:
+def _translate_convolution(e: Equation) -> Value:
     numbers, params = e.params["dimension_numbers"], e.params
     if params["batch_group_count"] != 1:
         e.step.refuse("its convolution has groups of the batch")
-    x = e.step.transpose(e.x, numbers.lhs_spec)
+    x = e.x.transpose(numbers.lhs_spec)
     shape: list[Any] = [e.shapes[0][axis] for axis in numbers.lhs_spec]
     for axis, dilation in enumerate(params["lhs_dilation"], 2):
         if dilation > 1:
@@ -49,18 +50,18 @@ def _translate_convolution(e: Equation) -> str:
         axes = range(2, len(shape))
         ends = [dim - max(-high, 0) for dim, (_, high) in zip(shape[2:], pads, strict=True)]
         x = cut(e, x, [max(-low, 0) for low, _ in pads], ends, axes, [1] * len(pads))
-    filters = e.step.transpose(e.inputs[1], numbers.rhs_spec)
+    filters = e.inputs[1].transpose(numbers.rhs_spec)
     out = e.add(
         "Conv", x, filters,
         strides=list(params["window_strides"]), dilations=list(params["rhs_dilation"]),
         pads=[max(low, 0) for low, _ in pads] + [max(high, 0) for _, high in pads],
         group=params["feature_group_count"],
     )  # fmt: skip
-    return e.step.transpose(out, np.argsort(numbers.out_spec).tolist())
+    return out.transpose(np.argsort(numbers.out_spec).tolist())
 
 
 @translates(*_WINDOWS)
-def _translate_windows(e: Equation) -> str:
+def _translate_windows(e: Equation) -> Value:
     params, rank = e.params, len(e.shape)
     sizes, strides = params["window_dimensions"], params["window_strides"]
     dilations, pads = params["window_dilation"], params["padding"]
@@ -69,7 +70,7 @@ def _translate_windows(e: Equation) -> str:
         e.step.refuse("its windows are over dilated data or integers")
     kept = [axis for axis in range(rank) if axis not in moved]
     order = [*kept, *moved]
-    x = e.step.transpose(e.x, order)
+    x = e.x.transpose(order)
     inner = [e.shapes[0][axis] for axis in moved]
     x = e.reshape(x, [-1, 1, *inner])
     attrs: dict[str, Any] = {
@@ -82,8 +83,8 @@ def _translate_windows(e: Equation) -> str:
         if any(n > 1 for n in attrs.pop("dilations")):
             e.step.refuse("its windows are dilated")
         area = int(np.prod(attrs["kernel_shape"]))
-        out = e.add("Mul", e.add("AveragePool", x, count_include_pad=1, **attrs), e.like(area))
+        out = e.add("AveragePool", x, count_include_pad=1, **attrs) * e.like(area)
     else:
         out = e.add("MaxPool", x, **attrs)
     out = e.reshape(out, [e.shape[axis] for axis in order])
-    return e.step.transpose(out, np.argsort(order).tolist())
+    return out.transpose(np.argsort(order).tolist())

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.interop.onnx.exporter.graph import Value
 from paddlelike.interop.onnx.exporter.traced.sizes import Unknown
 from paddlelike.interop.onnx.exporter.traced.translation import Equation, translates
 from paddlelike.ops.reduction.reduce import REDUCTIONS
@@ -20,7 +21,7 @@ _CUMULATIONS: Final = {f"cum{type.removeprefix('reduce_')}": row for type, row i
 
 
 @translates("broadcast_in_dim")
-def _translate_broadcast(e: Equation) -> str:
+def _translate_broadcast(e: Equation) -> Value:
     dims: list[Any] = [1] * len(e.shape)
     for axis, dim in zip(e.params["broadcast_dimensions"], e.shapes[0], strict=True):
         dims[axis] = dim
@@ -29,7 +30,7 @@ def _translate_broadcast(e: Equation) -> str:
 
 
 @translates("reshape", "squeeze", "expand_dims")
-def _translate_reshape(e: Equation) -> str:
+def _translate_reshape(e: Equation) -> Value:
     left = [dim for dim in e.shape if isinstance(dim, Unknown)]
     return e.reshape(
         e.x, [-1 if isinstance(dim, Unknown) else dim for dim in e.shape] if len(left) == 1 else e.shape
@@ -37,92 +38,97 @@ def _translate_reshape(e: Equation) -> str:
 
 
 @translates("transpose")
-def _translate_transpose(e: Equation) -> str:
-    return e.step.transpose(e.x, e.params["permutation"])
+def _translate_transpose(e: Equation) -> Value:
+    return e.x.transpose(e.params["permutation"])
 
 
 @translates("concatenate")
-def _translate_concatenate(e: Equation) -> str:
+def _translate_concatenate(e: Equation) -> Value:
     return e.add("Concat", *e.inputs, axis=e.params["dimension"])
 
 
 @translates("stack")
-def _translate_stack(e: Equation) -> str:
+def _translate_stack(e: Equation) -> Value:
     axis = e.params["axis"]
-    return e.add("Concat", *(e.step.unsqueeze(one, axis) for one in e.inputs), axis=axis)
+    return e.add("Concat", *(one.unsqueeze(axis) for one in e.inputs), axis=axis)
 
 
 @translates("split")
-def _translate_split(e: Equation) -> list[str]:
+def _translate_split(e: Equation) -> list[Value]:
     sizes = e.params["sizes"]
     return e.step.add_several("Split", e.x, e.row(sizes), count=len(sizes), axis=e.params["axis"])
 
 
 @translates("rev")
-def _translate_reverse(e: Equation) -> str:
+def _translate_reverse(e: Equation) -> Value:
     axes = e.params["dimensions"]
     least = np.iinfo(np.int64).min
     return cut(e, e.x, [-1] * len(axes), [least] * len(axes), axes, [-1] * len(axes))
 
 
 @translates("slice")
-def _translate_slice(e: Equation) -> str:
+def _translate_slice(e: Equation) -> Value:
     starts, ends, strides = (e.params[name] for name in ("start_indices", "limit_indices", "strides"))
     return cut(e, e.x, starts, ends, range(len(starts)), strides or [1] * len(starts))
 
 
 def cut(
-    e: Equation, x: str, starts: Sequence[Any], ends: Sequence[Any], axes: Sequence[int], steps: Sequence[int]
-) -> str:
+    e: Equation,
+    x: Value,
+    starts: Sequence[Any],
+    ends: Sequence[Any],
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> Value:
     """Return a part of a value."""
     return e.add("Slice", x, e.row(starts), e.row(ends), e.step.ints(*axes), e.step.ints(*steps))
 
 
 @translates("dynamic_slice")
-def _translate_dynamic_slice(e: Equation) -> str:
+def _translate_dynamic_slice(e: Equation) -> Value:
     x, *starts = e.inputs
     row, sizes = _place_within(e, starts, e.params["slice_sizes"]), e.row(e.params["slice_sizes"])
-    return e.add("Slice", x, row, e.add("Add", row, sizes), e.step.ints(*range(len(e.shape))))
+    return e.add("Slice", x, row, row + sizes, e.step.ints(*range(len(e.shape))))
 
 
-def _place_within(e: Equation, starts: Sequence[str], sizes: Sequence[Any]) -> str:
+def _place_within(e: Equation, starts: Sequence[Value], sizes: Sequence[Any]) -> Value:
     """Return the start of a part, clamped so that the whole part lies inside the value."""
-    row = e.add("Concat", *(e.cast(e.step.reshape(one, 1), np.int64) for one in starts), axis=0)
+    row = e.add("Concat", *(e.cast(one.reshape(1), np.int64) for one in starts), axis=0)
     most = e.row([dim - size for dim, size in zip(e.shapes[0], sizes, strict=True)])
-    return e.add("Max", e.add("Min", row, most), e.step.ints(0))
+    return row.minimum(most).maximum(0)
 
 
 @translates("dynamic_update_slice")
-def _translate_update_slice(e: Equation) -> str:
+def _translate_update_slice(e: Equation) -> Value:
     x, part, *starts = e.inputs
     row = _place_within(e, starts, e.shapes[1])
     ranges = [count_up(e, dim, len(e.shape), axis) for axis, dim in enumerate(e.shapes[1])]
     places = [e.add("Expand", one, e.row(e.shapes[1])) for one in ranges]
-    stacked = e.add("Concat", *(e.step.unsqueeze(one, len(e.shape)) for one in places), axis=-1)
-    return e.add("ScatterND", x, e.add("Add", stacked, row), part)
+    stacked = e.add("Concat", *(one.unsqueeze(len(e.shape)) for one in places), axis=-1)
+    return e.add("ScatterND", x, stacked + row, part)
 
 
-def count_up(e: Equation, dim: Any, rank: int, axis: int) -> str:
+def count_up(e: Equation, dim: Any, rank: int, axis: int) -> Value:
     """Return the int64 indexes 0, 1, ... of a dim, as an array of ``rank`` dims along one axis."""
     shape = [1] * rank
     if isinstance(dim, int):
         shape[axis] = dim
         return e.step.constant(np.arange(dim).reshape(shape), np.int64)
-    end = e.step.reshape(e.translation.dim(dim))
-    row = e.add("Range", e.step.constant(0, np.int64), end, e.step.constant(1, np.int64))
+    end = e.translation.dim(dim).reshape()
+    row = end.range()
     shape[axis] = -1
-    return e.step.reshape(row, *shape)
+    return row.reshape(*shape)
 
 
 @translates("iota")
-def _translate_iota(e: Equation) -> str:
+def _translate_iota(e: Equation) -> Value:
     axis = e.params["dimension"]
     row = e.cast(count_up(e, e.shape[axis], len(e.shape), axis), e.dtype)
     return e.add("Expand", row, e.row(e.shape))
 
 
 @translates("pad")
-def _translate_pad(e: Equation) -> str:
+def _translate_pad(e: Equation) -> Value:
     x, value = e.inputs
     shape = list(e.shapes[0])
     for axis, (_, _, between) in enumerate(e.params["padding_config"]):
@@ -141,9 +147,9 @@ def _translate_pad(e: Equation) -> str:
     return e.add("Pad", x, e.step.ints(*low, *high), value) if any((*low, *high)) else x
 
 
-def spread(e: Equation, x: str, shape: Sequence[Any], axis: int, between: int, value: str) -> str:
+def spread(e: Equation, x: Value, shape: Sequence[Any], axis: int, between: int, value: Value) -> Value:
     """Insert zeros between neighbouring elements along an axis."""
-    wide = e.step.unsqueeze(x, axis + 1)
+    wide = x.unsqueeze(axis + 1)
     after = [0] * (len(shape) + 1)
     padded = e.add("Pad", wide, e.step.ints(*after, *after[:axis], 0, between, *after[axis + 2 :]), value)
     whole = e.reshape(padded, [*shape[:axis], shape[axis] * (between + 1), *shape[axis + 1 :]])
@@ -151,18 +157,18 @@ def spread(e: Equation, x: str, shape: Sequence[Any], axis: int, between: int, v
 
 
 @translates(*_REDUCTIONS)
-def _translate_reduction(e: Equation) -> str:
+def _translate_reduction(e: Equation) -> Value:
     axes = e.params["axes"]
     if not axes:
         return e.x
     logical = e.dtypes[0].kind == "b"
     x = e.cast(e.x, np.int32) if logical else e.x
-    out = e.step.reduce(_REDUCTIONS[e.name].onnx, x, axes, keep=False)
+    out = x.reduce(_REDUCTIONS[e.name].onnx, *axes)
     return e.cast(out, np.bool_) if logical else out
 
 
 @translates("argmax", "argmin")
-def _translate_place(e: Equation) -> str:
+def _translate_place(e: Equation) -> Value:
     (axis,) = e.params["axes"]
     x = e.cast(e.x, np.int32) if e.dtypes[0].kind == "b" else e.x
     out = e.add("ArgMax" if e.name == "argmax" else "ArgMin", x, axis=axis, keepdims=0)
@@ -170,23 +176,23 @@ def _translate_place(e: Equation) -> str:
 
 
 @translates("cumsum")
-def _translate_cumsum(e: Equation) -> str:
+def _translate_cumsum(e: Equation) -> Value:
     axis = e.step.constant(e.params["axis"], np.int64)
     return e.add("CumSum", e.x, axis, reverse=int(e.params["reverse"]))
 
 
 @translates("cumlogsumexp", "cummax", "cummin", "cumprod")
-def _translate_cumulation(e: Equation) -> str:
+def _translate_cumulation(e: Equation) -> Value:
     row, axis, rank = _CUMULATIONS[e.name], e.params["axis"], len(e.shape)
     outer, inner = (count_up(e, e.shape[axis], rank + 1, axis + each) for each in (0, 1))
     sides = (outer, inner) if not e.params["reverse"] else (inner, outer)
-    before = e.add("LessOrEqual", sides[1], sides[0])
-    rows = e.add("Where", before, e.step.unsqueeze(e.x, axis), e.like(row.get_neutral(e.dtype)))
-    return e.step.reduce(row.onnx, rows, [axis + 1], keep=False)
+    before = sides[1] <= sides[0]
+    rows = before.where(e.x.unsqueeze(axis), e.like(row.get_neutral(e.dtype)))
+    return rows.reduce(row.onnx, axis + 1)
 
 
 @translates("sort")
-def _translate_sort(e: Equation) -> list[str]:
+def _translate_sort(e: Equation) -> list[Value]:
     if e.params["num_keys"] != 1:
         e.step.refuse("it sorts by several keys")
     axis = e.params["dimension"]
@@ -196,7 +202,7 @@ def _translate_sort(e: Equation) -> list[str]:
 
 
 @translates("top_k")
-def _translate_top_k(e: Equation) -> list[str]:
+def _translate_top_k(e: Equation) -> list[Value]:
     axis = e.params.get("axis", -1)
     values, places = e.step.add_several("TopK", e.x, e.row([e.params["k"]]), count=2, axis=axis)
     return [values, e.cast(places, np.int32)]

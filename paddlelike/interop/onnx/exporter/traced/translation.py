@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, Value
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes, Sum, Unknown
 from paddlelike.interop.reader_tables import Table
 
@@ -23,13 +23,13 @@ _INNER: Final = (*_CALLS, "branches", "cond_jaxpr", "body_jaxpr", "update_jaxpr"
 
 
 class Equation:
-    """One primitive of JAX with its operands, which are names of values in the graph.
+    """One primitive of JAX with its operands, which are values of the graph.
 
     ``equations``: the same one of every trace.
     """
 
     def __init__(
-        self, translation: Translation, inputs: list[str], equations: Sequence[Any], name: str
+        self, translation: Translation, inputs: list[Value], equations: Sequence[Any], name: str
     ) -> None:
         self.translation = translation
         self.step = translation.step
@@ -48,36 +48,36 @@ class Equation:
         self.name = name
 
     @property
-    def x(self) -> str:
+    def x(self) -> Value:
         """The first operand."""
         return self.inputs[0]
 
-    def add(self, kind: str, *inputs: str, **attrs: Any) -> str:
+    def add(self, kind: str, *inputs: Value | str, **attrs: Any) -> Value:
         """Append a node of one output, and return its name."""
         return self.step.add(kind, *inputs, **attrs)
 
-    def like(self, value: Any) -> str:
+    def like(self, value: Any) -> Value:
         """Return a constant of the element type of the first operand."""
         return self.step.constant(value, self.dtypes[0])
 
-    def choose(self, chosen: str, one: str, other: str) -> str:
+    def choose(self, chosen: Value, one: Value, other: Value) -> Value:
         """Select elements of one value or of another, in the type of the result."""
         if self.dtype.kind != "b":
             return self.add("Where", chosen, one, other)
         kept = self.add("And", self.add("Not", chosen), other)  # onnxruntime has no Where of booleans
         return self.add("Or", self.add("And", chosen, one), kept)
 
-    def cast(self, value: str, dtype: Any) -> str:
+    def cast(self, value: Value, dtype: Any) -> Value:
         """Return a value as elements of another type."""
         from onnx import helper
 
         return self.add("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def row(self, dims: Sequence[Any]) -> str:
+    def row(self, dims: Sequence[Any]) -> Value:
         """Return dims as a row of int64."""
         return self.translation.row(dims)
 
-    def reshape(self, value: str, dims: Sequence[Any]) -> str:
+    def reshape(self, value: Value, dims: Sequence[Any]) -> Value:
         """Return a value in another shape."""
         return self.add("Reshape", value, self.row(dims))
 
@@ -98,13 +98,13 @@ class Translation:
         By symbol of a size that is not known: the value that holds it, int64 of shape (1,).
     """
 
-    def __init__(self, step: Step, sizes: Sizes, symbols: dict[str, str]) -> None:
+    def __init__(self, step: Step, sizes: Sizes, symbols: dict[str, Value]) -> None:
         self.step = step
         self.sizes = sizes
         self._symbols = symbols
         self._table = _TABLE.load()
 
-    def run(self, traces: Sequence[Any], inputs: Sequence[str]) -> list[str]:
+    def run(self, traces: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """Translate a function that was traced for each of the sizes; return its results for these inputs."""
         first = traces[0].jaxpr
         if any(
@@ -112,11 +112,11 @@ class Translation:
             for each in traces
         ):
             self.step.refuse("its result depends on a size that is not known")
-        names: dict[Any, str] = dict(zip(first.invars, inputs, strict=True))
+        names: dict[Any, Value] = dict(zip(first.invars, inputs, strict=True))
         for index, var in enumerate(first.constvars):
             names[var] = self._hold([np.asarray(one.consts[index]) for one in traces], var.aval.dtype)
 
-        def read(several: Sequence[Any]) -> str:
+        def read(several: Sequence[Any]) -> Value:
             if isinstance(several[0], Literal):
                 return self._hold([one.val for one in several], several[0].aval.dtype)
             return names[several[0]]
@@ -127,7 +127,7 @@ class Translation:
             names.update(zip(equations[0].outvars, results, strict=True))
         return [read(several) for several in zip(*(one.jaxpr.outvars for one in traces), strict=True)]
 
-    def _hold(self, values: Sequence[Any], dtype: Any) -> str:
+    def _hold(self, values: Sequence[Any], dtype: Any) -> Value:
         """Return the node for a value that is constant in each trace: a constant, or a sum of sizes."""
         first, kind = np.asarray(values[0]), np.dtype(dtype)
         if any(np.shape(one) != first.shape for one in values):
@@ -137,8 +137,8 @@ class Translation:
             self.step.refuse("it holds constants that depend on a size that is not known")
         if first.ndim and not same:
             rows = zip(*(np.asarray(one).reshape(-1) for one in values), strict=True)
-            numbers = [self.step.reshape(self._hold(several, dtype), 1) for several in rows]
-            return self.step.reshape(self.step.add("Concat", *numbers, axis=0), *first.shape)
+            numbers = [self._hold(several, dtype).reshape(1) for several in rows]
+            return self.step.concat(*numbers).reshape(*first.shape)
         if same:
             if kind.name in _UNSIGNED:  # a model file holds no constants of this type
                 whole = self.step.constant(first, np.int64)
@@ -152,29 +152,29 @@ class Translation:
                 return self.step.add("Reciprocal", self._compute(merged, kind))
         return self._compute(merged, kind)
 
-    def _compute(self, total: Any, dtype: Any) -> str:
+    def _compute(self, total: Any, dtype: Any) -> Value:
         """Return a sum of sizes as a number of an element type."""
         if isinstance(total, Unknown):
             self.step.refuse("a number in it depends on a size that is not known")
         out = self.step.constant(total.number, dtype)
         for symbol, factor in total.factors.items():
-            size = self.step.cast(self.step.reshape(self._symbols[symbol]), dtype)
-            out = self.step.add("Add", out, self.step.add("Mul", size, self.step.constant(factor, dtype)))
+            size = self._symbols[symbol].reshape().cast(dtype)
+            out = out + size * self.step.constant(factor, dtype)
         return out
 
-    def row(self, dims: Sequence[Any]) -> str:
+    def row(self, dims: Sequence[Any]) -> Value:
         """Return dims as a row of int64: numbers, or sums of sizes."""
         if all(isinstance(dim, int | np.integer) for dim in dims):
             return self.step.ints(*(int(dim) for dim in dims))
-        return self.step.add("Concat", *(self.dim(dim) for dim in dims), axis=0)
+        return self.step.concat(*(self.dim(dim) for dim in dims))
 
-    def dim(self, dim: Any) -> str:
+    def dim(self, dim: Any) -> Value:
         """Return a dim, int64 of shape (1,)."""
         if isinstance(dim, int | np.integer):
             return self.step.ints(int(dim))
-        return self.step.reshape(self._compute(dim, np.dtype(np.int64)), 1)
+        return self._compute(dim, np.dtype(np.int64)).reshape(1)
 
-    def _translate(self, equations: Sequence[Any], inputs: list[str]) -> list[str]:
+    def _translate(self, equations: Sequence[Any], inputs: list[Value]) -> list[Value]:
         equation = equations[0]
         name, params = equation.primitive.name, equation.params
         inner = next((key for key in _CALLS if params.get(key) is not None), None)
@@ -199,14 +199,14 @@ class Translation:
         results = self._table[name](merged)
         return results if isinstance(results, list) else [results]
 
-    def _fold(self, equations: Sequence[Any], inputs: list[str]) -> list[str] | None:
+    def _fold(self, equations: Sequence[Any], inputs: list[Value]) -> list[Value] | None:
         """Return the value of an equation of constants, or None if nodes compute it."""
         held, outs = self.step.graph.constants, equations[0].outvars
-        if not all(name in held for name in inputs):
+        if not all(one.name in held for one in inputs):
             return None
         if any(np.prod(one.aval.shape) > _MOST_FOLDED for one in outs):
             return None
-        arrays = [jax.numpy.asarray(held[name]) for name in inputs]
+        arrays = [jax.numpy.asarray(held[one.name]) for one in inputs]
         traced: list[list[Any]] = []
         for equation in equations:
             results = equation.primitive.bind(*arrays, **equation.params)
@@ -217,17 +217,17 @@ class Translation:
                 return None
         return [self._hold([one], one.dtype) for one in traced[0]]
 
-    def _choose(self, branches: Sequence[Sequence[Any]], inputs: list[str]) -> list[str]:
+    def _choose(self, branches: Sequence[Sequence[Any]], inputs: list[Value]) -> list[Value]:
         """Compute all branches, which have no side effects, and select the results of one."""
         step, (index, *operands) = self.step, inputs
         results = self.run(branches[0], operands)
         for number, branch in enumerate(branches[1:], 1):
-            chosen = step.add("Equal", step.cast(index, "int64"), step.constant(number, "int64"))
+            chosen = index.cast("int64").equals(step.scalar(number))
             others = self.run(branch, operands)
-            results = [step.add("Where", chosen, one, old) for one, old in zip(others, results, strict=True)]
+            results = [chosen.where(one, old) for one, old in zip(others, results, strict=True)]
         return results
 
-    def _write_out(self, equations: Sequence[Any], inputs: list[str]) -> list[str]:
+    def _write_out(self, equations: Sequence[Any], inputs: list[Value]) -> list[Value]:
         """Unroll a loop."""
         step, params = self.step, equations[0].params
         length = self.sizes.merge([one.params["length"] for one in equations])
@@ -237,12 +237,12 @@ class Translation:
         constants, carried = params["num_consts"], params["num_carry"]
         fixed, state = inputs[:constants], inputs[constants : constants + carried]
         rows = inputs[constants + carried :]
-        collected: list[list[str]] = []
+        collected: list[list[Value]] = []
         for index in range(length - 1, -1, -1) if params["reverse"] else range(length):
-            given = [step.add("Gather", one, step.constant(index, "int64"), axis=0) for one in rows]
+            given = [one.take(step.scalar(index)) for one in rows]
             results = self.run([one.params["jaxpr"] for one in equations], [*fixed, *state, *given])
             state = results[:carried]
-            collected.append([step.unsqueeze(one, 0) for one in results[carried:]])
+            collected.append([one.unsqueeze(0) for one in results[carried:]])
         if params["reverse"]:
             collected.reverse()
-        return [*state, *(step.add("Concat", *parts, axis=0) for parts in zip(*collected, strict=True))]
+        return [*state, *(step.concat(*parts) for parts in zip(*collected, strict=True))]

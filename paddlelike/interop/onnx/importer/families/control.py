@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core import VarType, numpy_dtype
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.families.tensor.lists import copy_array
 from paddlelike.interop.onnx.importer.graph import Typed, Value
 from paddlelike.interop.onnx.importer.node import Node, reads
@@ -59,7 +60,7 @@ def _read_if(node: Node) -> None:
         scalars[:] = [value.scalar for value in found]
         return [node.graph.variable(value.name) for value in found]
 
-    predicate = node.graph.variable(node.reshape(node.input(), 1))
+    predicate = node.input().reshape(1).variable
     outs = cond(predicate, lambda: build(branches[0]), lambda: build(branches[1]))
     for index, (out, scalar) in enumerate(zip(outs, scalars, strict=True)):
         typed = node.graph.typed.get(node.proto.output[index])
@@ -85,14 +86,15 @@ def _read_scan(node: Node) -> None:
     count = node.attr("num_scan_inputs")
     carried = [node.value(index) for index in range(node.count - count)]
     sources = range(node.count - count, node.count)
-    size = node.slice(node.dims_at_run(node.input(sources[0])), 0, 0, 1)
+    size = node.input(sources[0]).dims_at_run().slice(0, 0, 1)
     turn, _, going = _start(node, limit=size)
 
     def cut() -> list[Value]:
         rows = []
         for index in sources:
             row = node.emit("index_select", {"X": node.input(index), "Index": turn.name}, dim=0)
-            rows.append(Value(row, True) if node.rank(index) == 1 else Value(node.squeeze(row, 0)))
+            is_scalar = node.rank(index) == 1
+            rows.append(Value((row if is_scalar else row.squeeze(0)).name, is_scalar))
         return rows
 
     _run(node, _Turns(turn, size, going), carried, cut, leads=0)
@@ -102,7 +104,7 @@ class _Turns(NamedTuple):
     """The index of the iteration, the limit of iterations, and the condition."""
 
     turn: Variable
-    limit: str | None
+    limit: Expression | None
     going: Variable
 
 
@@ -129,20 +131,21 @@ def _run(
         outs = _read_graph(node, body, more + inner if leads else inner + more)
         own = {state.name for state in states}  # assigned to below, one after the other
         found = [
-            graph.variable(node.emit("assign", out.name) if out.name in own else out.name) for out in outs
+            node.emit("assign", out.name).variable if out.name in own else graph.variable(out.name)
+            for out in outs
         ]
         for array, out in zip(arrays, found[leads + count :], strict=True):
             array_write(out, turn, array)
         for state, out in zip(states, found[leads : leads + count], strict=True):
             out.block.append_op(type="assign", inputs={"X": [out]}, outputs={"Out": [state]})
-        next_turn = node.emit("elementwise_add", turn.name, node.constant([1], np.int64))
-        assign(graph.variable(next_turn), turn)
-        still = node.reshape(outs[0].name, 1) if leads else None
+        next_turn = Expression(graph, turn.name) + node.constant([1], np.int64)
+        assign(next_turn.variable, turn)
+        still = Expression(graph, outs[0].name).reshape(1) if leads else None
         if limit is not None:
             below = node.emit("less_than", turn.name, limit, axis=-1)
             still = below if still is None else node.emit("logical_and", still, below)
         assert still is not None
-        assign(graph.variable(still), going)
+        assign(still.variable, going)
     for index, (state, value) in enumerate(zip(states, carried, strict=True)):
         typed = graph.typed.get(node.proto.output[index]) if node.wants(index) else None
         if typed is not None and typed.dims:
@@ -153,12 +156,11 @@ def _run(
             node.give(_join(node, array, outs[leads + count + index]), count + index)
 
 
-def _start(node: Node, limit: str | None = None) -> _Turns:
+def _start(node: Node, limit: Expression | None = None) -> _Turns:
     """Append the operators before a loop."""
-    graph = node.graph
-    turn = graph.variable(node.emit("fill_constant", shape=[1], value=0.0, dtype=int(VarType.INT64)))
+    turn = node.emit("fill_constant", shape=[1], value=0.0, dtype=int(VarType.INT64)).variable
     if node.type == "Loop" and node.has(0):
-        limit = node.reshape(node.input(0), 1)
+        limit = node.input(0).reshape(1)
     elif node.type == "Loop":
         limit = node.constant([_MOST_TURNS], np.int64)
         warn_user(
@@ -166,14 +168,14 @@ def _start(node: Node, limit: str | None = None) -> _Turns:
             "whatever its condition is"
         )
     if node.type == "Loop" and node.has(1):
-        going = node.reshape(node.input(1), 1)
+        going = node.input(1).reshape(1)
     else:
         going = node.emit("fill_constant", shape=[1], value=1.0, dtype=int(VarType.BOOL))
     if limit is not None:
         going = node.emit("logical_and", going, node.emit("less_than", turn.name, limit, axis=-1))
     else:
         going = node.emit("assign", going)
-    return _Turns(turn, limit, graph.variable(going))
+    return _Turns(turn, limit, going.variable)
 
 
 def _find_dtype(typed: Mapping[str, Typed], port: ValueInfoProto) -> str:
@@ -181,10 +183,10 @@ def _find_dtype(typed: Mapping[str, Typed], port: ValueInfoProto) -> str:
     return "float32" if found is None or found.dtype is None else numpy_dtype(found.dtype).name
 
 
-def _join(node: Node, array: Variable, out: Value) -> str:
+def _join(node: Node, array: Variable, out: Value) -> Expression:
     """Stack the values that the iterations of a loop added."""
     joined = node.emit("tensor_array_to_tensor", array.name, axis=0, use_stack=not out.scalar)
-    variable = node.graph.variable(joined)
+    variable = joined.variable
     if not variable.shape:
         variable.shape = (-1,)
     return joined

@@ -15,21 +15,21 @@ def _read_nll(node: Node) -> None:
     rank, classes, reduction = node.rank(), node.dims()[1], node.attr("reduction", "mean")
     if classes < 0:
         node.refuse("the number of classes is not known")
-    x = node.transpose(node.input(), [0, *range(2, rank), 1])
-    label, ignored = node.cast(node.input(1), VarType.INT64), node.attr("ignore_index")
+    x = node.input().transpose([0, *range(2, rank), 1])
+    label, ignored = node.input(1).cast(VarType.INT64), node.attr("ignore_index")
     options = {"depth": classes, "dtype": int(VarType.FP32), "allow_out_of_range": True}
-    share = node.cast(node.emit("one_hot_v2", label, **options), node.dtype())
+    share = node.emit("one_hot_v2", label, **options).cast(node.dtype())
     if node.has(2):
-        share = node.emit("elementwise_mul", share, node.input(2))
+        share = share * node.input(2)
     if ignored is not None:
         counts = compare(node, "not_equal", label, node.constant([ignored], np.int64))
-        share = node.emit("elementwise_mul", share, node.unsqueeze(node.cast(counts, node.dtype()), rank - 1))
-    loss = node.scale(node.reduce("sum", node.emit("elementwise_mul", x, share), rank - 1, keep=False), -1.0)
+        share = share * counts.cast(node.dtype()).unsqueeze(rank - 1)
+    loss = (x * share).reduce("sum", rank - 1, keep=False).scale(-1.0)
     if reduction == "none":
         node.give(loss)
         return
     total = node.emit("reduce_sum", loss, reduce_all=True, keep_dim=False)
     if reduction == "mean":
         weight = node.emit("reduce_sum", share, reduce_all=True, keep_dim=False)
-        total = node.emit("elementwise_div", total, weight)
+        total = total / weight
     node.give(total)

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core import VarType
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 
@@ -38,45 +39,45 @@ def _read_reduction(node: Node) -> None:
         return
     before, kind, after = _REDUCTIONS[node.type]
     truth = node.dtype().kind == "b"
-    out = node.cast(x, VarType.INT32) if truth else x
+    out = x.cast(VarType.INT32) if truth else x
     out = node.emit(before, out) if before else out
     if axes is not None:
-        out = node.reduce(kind, out, *axes, keep=keep)
+        out = out.reduce(kind, *axes, keep=keep)
     out = node.emit(after, out) if after else out
     if out == x:
         node.alias(node.value())
     else:
-        node.give(node.cast(out, VarType.BOOL) if truth else out)
+        node.give(out.cast(VarType.BOOL) if truth else out)
 
 
-def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool) -> str:
+def _add_exponentials(node: Node, x: Expression, axes: list[int] | None, *, keep: bool) -> Expression:
     """Return ``log(sum(exp(x)))``, computed without the largest element so that nothing overflows."""
     if axes is None:
-        return node.scale(x)
-    most = node.reduce("max", x, *axes)
-    most = node.emit("elementwise_max", most, node.like(np.finfo(node.dtype()).min))  # not -inf less -inf
-    total = node.reduce("sum", node.emit("exp", node.emit("elementwise_sub", x, most)), *axes)
-    out = node.emit("elementwise_add", node.emit("log", total), most)
+        return x.scale()
+    most = x.reduce("max", *axes)
+    most = most.maximum(node.like(np.finfo(node.dtype()).min))  # not -inf less -inf
+    total = node.emit("exp", x - most).reduce("sum", *axes)
+    out = node.emit("log", total) + most
     if keep:
         return out
-    return node.reshape(out, 1) if len(axes) == node.rank() else node.squeeze(out, *axes)
+    return out.reshape(1) if len(axes) == node.rank() else out.squeeze(*axes)
 
 
 @reads("ArgMax", "ArgMin")
-def _read_arg(node: Node) -> str:
+def _read_arg(node: Node) -> Expression:
     kind, keep = "arg_max" if node.type == "ArgMax" else "arg_min", bool(node.attr("keepdims", 1))
-    x = node.input() if node.rank() > 1 or keep else node.unsqueeze(node.input(), 1)
+    x = node.input() if node.rank() > 1 or keep else node.input().unsqueeze(1)
     axis, last = node.axis(0), bool(node.attr("select_last_index", 0))
     if last:
         x = node.emit("flip", x, dims=[axis])
         if node.dims()[axis] < 0:
             node.refuse("it takes the last of equal elements, along a dim of unknown size")
     out = node.emit(kind, x, axis=axis, keepdims=keep, dtype=int(VarType.INT64))
-    return node.scale(out, -1.0, float(node.dims()[axis] - 1)) if last else out
+    return out.scale(-1.0, float(node.dims()[axis] - 1)) if last else out
 
 
 @reads("CumProd")
-def _read_cumprod(node: Node) -> str:
+def _read_cumprod(node: Node) -> Expression:
     axes = node.numbers(1)
     axis = node.normalize((axes or [0])[0], node.rank())
     x = node.input()
@@ -85,8 +86,8 @@ def _read_cumprod(node: Node) -> str:
     if node.attr("exclusive", 0):
         if node.dims()[axis] < 0:
             node.refuse("the size of the dim is not known")
-        first = node.scale(node.emit("fill_zeros_like", node.slice(x, axis, 0, 1)), 1.0, 1.0)
-        x = node.emit("concat", [first, node.slice(x, axis, 0, node.dims()[axis] - 1)], axis=axis)
+        first = x.slice(axis, 0, 1).zeros().scale(1.0, 1.0)
+        x = node.emit("concat", [first, x.slice(axis, 0, node.dims()[axis] - 1)], axis=axis)
     out = node.emit("cumprod", x, dim=axis)
     return node.emit("flip", out, dims=[axis]) if node.attr("reverse", 0) else out
 
@@ -110,12 +111,12 @@ def _read_top_k(node: Node) -> None:
     else:
         attrs = {"k": k, "axis": axis, "largest": largest, "sorted": True}
         (values,) = graph.emit("top_k_v2", {"X": node.input()}, attrs, shaped=dims)
-    places = graph.variable(graph.last_output("Indices"))
-    places.shape, places.dtype = tuple(dims), VarType.INT64
-    node.give(values)
-    node.give(places.name, 1)
+    places = node.last_output("Indices")
+    places.variable.shape, places.variable.dtype = tuple(dims), VarType.INT64
+    node.give(Expression(graph, values))
+    node.give(places, 1)
 
 
 @reads("Size")
-def _read_size(node: Node) -> str:
+def _read_size(node: Node) -> Expression:
     return node.emit("size", {"Input": node.input()})

@@ -6,14 +6,14 @@ that the node returns: an output of ``If`` for a branch, a carried value of ``Lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paddlelike.core import VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Block, Variable
-from paddlelike.interop.onnx.exporter.graph import Graph, Step, converts
+from paddlelike.interop.onnx.exporter.graph import Graph, Step, Value, converts
 from paddlelike.interop.onnx.exporter.traced.operator import find_converter
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def translate_block(step: Step, block: Block) -> None:
 
 
 def make_graph(
-    step: Step, name: str, fill: Callable[[], list[str]], inputs: list[Any] | None = None
+    step: Step, name: str, fill: Callable[[], Sequence[Value | str]], inputs: list[Any] | None = None
 ) -> tuple[Any, list[str]]:
     """Return a graph of the nodes that ``fill`` appends, and the values that ``fill`` returns."""
     from onnx import ValueInfoProto, helper
@@ -40,10 +40,8 @@ def make_graph(
     graph.nodes = []
     try:
         given = fill()
-        outs = []
-        for value in given:  # an output is computed by a node of the graph itself
-            (out,) = graph.add("Identity", [value])
-            outs.append(out)
+        # An output is computed by a node of the graph itself.
+        outs = [graph.add("Identity", value).name for value in given]
         ports = [ValueInfoProto(name=out) for out in outs]  # tensors or sequences
         return helper.make_graph(graph.nodes, name, inputs or [], ports), outs
     finally:
@@ -64,18 +62,16 @@ def find_sub_block(step: Step) -> Block:
     return found if isinstance(found, Block) else program.block(int(found))
 
 
-def _find_condition(step: Step, slot: str) -> str:
-    return step.reshape(step.input(slot))
+def _find_condition(step: Step, slot: str) -> Value:
+    return step.input(slot).reshape()
 
 
-def make_empty(graph: Graph, variable: Variable) -> str:
+def make_empty(graph: Graph, variable: Variable) -> Value:
     """Return a placeholder for a variable without a value: zeros, or an empty array, which is never read."""
     if variable.type == VarType.LOD_TENSOR_ARRAY:
-        return graph.add("SequenceEmpty", [], dtype=dtype_row(variable.dtype).onnx)[0]
+        return graph.add("SequenceEmpty", dtype=dtype_row(variable.dtype).onnx)
     dims = [max(dim, 1) for dim in variable.shape]
-    return graph.add(
-        "ConstantOfShape", [graph.add_constant(np.array(dims, np.int64))], value=_zero(variable)
-    )[0]
+    return graph.add("ConstantOfShape", graph.ints(*dims), value=_zero(variable))
 
 
 def _zero(variable: Variable) -> TensorProto:
@@ -106,7 +102,7 @@ def _convert_conditional_block(step: Step) -> None:
         translate_block(step, block)
         return [graph.values[name] for name in names]
 
-    def stay() -> list[str]:
+    def stay() -> list[Value | str]:
         return [
             graph.values[name] if name in graph.values else make_empty(graph, block._var_recursive(name))
             for name in names
@@ -116,19 +112,19 @@ def _convert_conditional_block(step: Step) -> None:
     if not names:
         return
     condition = _find_condition(step, "Cond")
-    outs = graph.add("If", [condition], count=len(names), then_branch=then, else_branch=other)
+    outs = graph.add_several("If", condition, count=len(names), then_branch=then, else_branch=other)
     for name, out in zip(names, outs, strict=True):
         step.give("Out", out, step.op.output("Out").index(name))
 
 
 @converts("select_input")
-def _convert_select_input(step: Step) -> str:
+def _convert_select_input(step: Step) -> Value:
     """Select the second input if Mask is 1, else the first; their shapes may differ."""
     first, second = step.inputs("X")
     (then, _) = make_graph(step, "then", lambda: [second])
     (other, _) = make_graph(step, "else", lambda: [first])
-    condition = step.cast(step.reshape(step.input("Mask")), "bool")
-    return step.graph.add("If", [condition], then_branch=then, else_branch=other)[0]
+    condition = step.input("Mask").reshape().cast("bool")
+    return step.add("If", condition, then_branch=then, else_branch=other)
 
 
 @converts("while")
@@ -156,18 +152,18 @@ def _convert_while(step: Step) -> None:
 
     def run() -> list[str]:
         graph.values.update(zip(names, inside, strict=True))
-        graph.values[condition] = graph.add("Unsqueeze", [going, step.ints(0)])[0]
+        graph.values[condition] = graph.add("Unsqueeze", going, step.ints(0)).name
         translate_block(step, block)
-        still = graph.add("Reshape", [graph.values[condition], step.ints()])[0]
+        still = graph.add("Reshape", graph.values[condition], step.ints()).name
         return [still, *(graph.values[name] for name in names)]
 
     body, _ = make_graph(step, "body", run, ports)
-    outs = graph.add("Loop", ["", first, *start], count=max(len(names), 1), body=body) if names else []
+    outs = graph.add_several("Loop", "", first, *start, count=len(names), body=body) if names else []
     for name, out in zip(names, outs, strict=True):
         step.give("Out", out, step.op.output("Out").index(name))
 
 
 @converts("print")
-def _convert_print(step: Step) -> str:
+def _convert_print(step: Step) -> Value:
     """Write nothing: printing is left out."""
     return step.input("In")

@@ -6,10 +6,10 @@ import numpy as np
 
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 
 
-def _edges(step: Step, boxes: str) -> list[str]:
+def _edges(step: Step, boxes: Value) -> list[Value]:
     """Return xmin, ymin, xmax, ymax, each with a last dim of 1."""
     return step.add_several("Split", boxes, step.ints(1, 1, 1, 1), count=4, axis=-1)
 
@@ -22,64 +22,66 @@ def _convert_box_coder(step: Step) -> None:
     two = step.like(2.0, "PriorBox")
     prior, target = step.input("PriorBox"), step.input("TargetBox")
     place = 0 if encodes or axis == 0 else 1
-    prior = step.unsqueeze(prior, place)
+    prior = prior.unsqueeze(place)
     variances = None
     if step.has("PriorBoxVar"):
-        variances = step.unsqueeze(step.input("PriorBoxVar"), place)
+        variances = step.input("PriorBoxVar").unsqueeze(place)
     elif step.attr("variance"):
         variances = step.like(step.attr("variance"), "PriorBox")
     if encodes:
-        target = step.unsqueeze(target, 1)
+        target = target.unsqueeze(1)
     elif variances is not None:
-        target = step.add("Mul", target, variances)
+        target = target * variances
     ours, theirs = _edges(step, prior), _edges(step, target)
     firsts, lasts = [], []
     for i in (0, 1):
-        side = step.add("Add", step.add("Sub", ours[i + 2], ours[i]), edge)
-        center = step.add("Add", ours[i], step.add("Div", side, two))
+        side = ours[i + 2] - ours[i] + edge
+        center = ours[i] + side / two
         if encodes:
-            middle = step.add("Div", step.add("Add", theirs[i + 2], theirs[i]), two)
-            length = step.add("Add", step.add("Sub", theirs[i + 2], theirs[i]), edge)
-            firsts.append(step.add("Div", step.add("Sub", middle, center), side))
-            lasts.append(step.add("Log", step.add("Abs", step.add("Div", length, side))))
+            middle = (theirs[i + 2] + theirs[i]) / two
+            length = theirs[i + 2] - theirs[i] + edge
+            firsts.append((middle - center) / side)
+            lasts.append(step.add("Log", abs(length / side)))
         else:
-            middle = step.add("Add", step.add("Mul", theirs[i], side), center)
-            half = step.add("Div", step.add("Mul", step.add("Exp", theirs[i + 2]), side), two)
-            firsts.append(step.add("Sub", middle, half))
-            lasts.append(step.add("Sub", step.add("Add", middle, half), edge))
-    out = step.add("Concat", *firsts, *lasts, axis=-1)
+            middle = theirs[i] * side + center
+            half = step.add("Exp", theirs[i + 2]) * side / two
+            firsts.append(middle - half)
+            lasts.append(middle + half - edge)
+    out = step.concat(*firsts, *lasts, axis=-1)
     if encodes and variances is not None:
-        out = step.add("Div", out, variances)
+        out = out / variances
     lod = step.lengths("PriorBox") if not encodes and axis and step.has_lengths("PriorBox") else None
     step.give("OutputBox", out, lengths=lod)
 
 
 @converts("iou_similarity")
-def _convert_iou(step: Step) -> str:
+def _convert_iou(step: Step) -> Value:
     edge = step.like(0.0 if step.attr("box_normalized") else 1.0)
     return find_overlaps(step, step.input(), step.input("Y"), 1, edge, touching=False)
 
 
-def find_overlaps(step: Step, first: str, second: str, axis: int, edge: str, *, touching: bool) -> str:
+def find_overlaps(
+    step: Step, first: Value, second: Value, axis: int, edge: Value, *, touching: bool
+) -> Value:
     """Return the overlap of each box of ``first``, along the dim before ``axis``, with each of ``second``.
 
     With ``touching``, boxes less than an ``edge`` apart have none.
     """
-    mine, theirs = _edges(step, step.unsqueeze(first, axis)), _edges(step, step.unsqueeze(second, axis - 1))
-    zero = step.add("Sub", edge, edge)
-    sides: list[list[str]] = [[], [], []]
+    mine, theirs = _edges(step, first.unsqueeze(axis)), _edges(step, second.unsqueeze(axis - 1))
+    zero = edge - edge
+    sides: list[list[Value]] = [[], [], []]
     for i in (0, 1):
-        high, low = step.add("Min", mine[i + 2], theirs[i + 2]), step.add("Max", mine[i], theirs[i])
-        gap = step.add("Sub", high, low)
-        common = step.add("Max", step.add("Add", gap, edge), zero)
+        high, low = mine[i + 2].minimum(theirs[i + 2]), mine[i].maximum(theirs[i])
+        gap = high - low
+        common = (gap + edge).maximum(zero)
         if touching:
-            common = step.add("Where", step.add("Less", gap, zero), zero, common)
+            common = (gap < zero).where(zero, common)
         sides[0].append(common)
         for k, box in ((1, mine), (2, theirs)):
-            sides[k].append(step.add("Add", step.add("Sub", box[i + 2], box[i]), edge))
+            sides[k].append(box[i + 2] - box[i] + edge)
     shared, one, other = (step.add("Mul", *pair) for pair in sides)
-    union = step.add("Sub", step.add("Add", one, other), shared)
-    return step.squeeze(step.add("Div", shared, union), axis + 1)
+    union = one + other - shared
+    return (shared / union).squeeze(axis + 1)
 
 
 @converts("anchor_generator", "density_prior_box", "prior_box")
@@ -103,29 +105,29 @@ def _convert_yolo_box(step: Step) -> None:
     anchors, classes, (height, width) = len(sides), step.attr("class_num"), step.shape()[2:]
     if min(height, width) < 0:
         step.refuse(f"X has shape {step.shape()}: its height and width are not known")
-    x = step.reshape(step.input(), 0, anchors, 5 + classes, height, width)
+    x = step.input().reshape(0, anchors, 5 + classes, height, width)
     parts = step.add_several("Split", x, step.ints(2, 2, 1, classes), count=4, axis=2)
     is_later = step.op.block.program.paddle_version >= PADDLE2_VERSION
     cells = np.array([width if is_later else height, height]).reshape(1, 1, 2, 1, 1)
     scale = step.attr("scale_x_y", 1.0)
-    centers = step.add("Mul", step.add("Sigmoid", parts[0]), step.like(scale))
+    centers = step.add("Sigmoid", parts[0]) * step.like(scale)
     grid = np.stack(np.meshgrid(np.arange(width), np.arange(height))) - 0.5 * (scale - 1)
-    centers = step.add("Add", centers, step.like(grid[None, None]))
-    image = step.cast(step.input("ImgSize"), step.dtype())  # height, width
-    image = step.add("Gather", image, step.ints(1, 0), axis=1)
-    image = step.reshape(image, 0, 1, 2, 1, 1)
-    centers = step.add("Div", step.add("Mul", centers, image), step.like(cells))
-    lengths = step.add("Mul", step.add("Exp", parts[1]), step.like(sides[None, :, :, None, None]))
+    centers = centers + step.like(grid[None, None])
+    image = step.input("ImgSize").cast(step.dtype())  # height, width
+    image = image.take(step.ints(1, 0), 1)
+    image = image.reshape(0, 1, 2, 1, 1)
+    centers = centers * image / step.like(cells)
+    lengths = step.add("Exp", parts[1]) * step.like(sides[None, :, :, None, None])
     pixels = step.like(step.attr("downsample_ratio", 32) * cells)
-    half = step.add("Div", step.add("Div", step.add("Mul", lengths, image), pixels), step.like(2))
-    low, high = step.add("Sub", centers, half), step.add("Add", centers, half)
+    half = lengths * image / pixels / 2.0
+    low, high = centers - half, centers + half
     if step.attr("clip_bbox", True):
-        low = step.add("Max", low, step.like(0))
-        high = step.add("Min", high, step.add("Sub", image, step.like(1)))
+        low = low.maximum(0.0)
+        high = high.minimum(image - 1.0)
     objectness = step.add("Sigmoid", parts[2])
-    hidden = step.add("Less", objectness, step.like(step.attr("conf_thresh")))
-    boxes = step.add("Where", hidden, step.like(0), step.add("Concat", low, high, axis=2))
-    scores = step.add("Mul", step.add("Sigmoid", parts[3]), objectness)
-    scores = step.add("Where", hidden, step.like(0), scores)
+    hidden = objectness < step.like(step.attr("conf_thresh"))
+    boxes = hidden.where(0.0, step.concat(low, high, axis=2))
+    scores = step.add("Sigmoid", parts[3]) * objectness
+    scores = hidden.where(0.0, scores)
     for slot, value, count in (("Boxes", boxes, 4), ("Scores", scores, classes)):
-        step.give(slot, step.reshape(step.transpose(value, [0, 1, 3, 4, 2]), 0, -1, count))
+        step.give(slot, value.transpose([0, 1, 3, 4, 2]).reshape(0, -1, count))

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.interop.onnx.exporter.sequences import find_owners
 from paddlelike.ops.detection.proposals import LARGEST
 
 
-def _find_images(step: Step) -> str:
+def _find_images(step: Step) -> Value:
     """Return the image of each region."""
     if step.has("RoisLod"):
         step.refuse("input RoisLod is given")
-    counts = step.cast(step.input("RoisNum"), "int64") if step.has("RoisNum") else step.lengths("ROIs")
-    return find_owners(step.graph, counts)[0]
+    counts = step.input("RoisNum").cast("int64") if step.has("RoisNum") else step.lengths("ROIs")
+    return find_owners(counts)[0]
 
 
 @converts("roi_pool")
-def _convert_roi_pool(step: Step) -> str:
+def _convert_roi_pool(step: Step) -> Value:
     if step.is_read("Argmax"):
         step.refuse("Argmax is read")
-    images = step.cast(step.unsqueeze(_find_images(step), 1), step.dtype("ROIs"))
-    regions = step.add("Concat", images, step.input("ROIs"), axis=1)
+    images = _find_images(step).unsqueeze(1).cast(step.dtype("ROIs"))
+    regions = step.concat(images, step.input("ROIs"), axis=1)
     sizes = [step.attr("pooled_height"), step.attr("pooled_width")]
     scale = float(step.attr("spatial_scale"))
     return step.add("MaxRoiPool", step.input(), regions, pooled_shape=sizes, spatial_scale=scale)
 
 
 @converts("roi_align")
-def _convert_roi_align(step: Step) -> str:
+def _convert_roi_align(step: Step) -> Value:
     images = _find_images(step)
     options = {
         "output_height": step.attr("pooled_height"),
@@ -52,66 +52,63 @@ def _convert_generate_proposals(step: Step) -> None:
     later = step.op.type.endswith("_v2")
     offset = step.like(float(step.attr("pixel_offset")) if later else 1.0, "Scores")
     info, least = step.input("ImShape" if later else "ImInfo"), max(step.attr("min_size"), 1.0)
-    scores = step.reshape(step.transpose(step.input("Scores"), [0, 2, 3, 1]), 0, -1)
-    count = step.dims(scores, 1, 2)
+    scores = step.input("Scores").transpose([0, 2, 3, 1]).reshape(0, -1)
+    count = scores.dims(1, 2)
     if step.attr("pre_nms_topN") > 0:
-        count = step.add("Min", count, step.ints(step.attr("pre_nms_topN")))
+        count = count.minimum(step.attr("pre_nms_topN"))
     scores, order = step.add_several("TopK", scores, count, count=2)  # (N, K)
     boxes = _move_anchors(step, order, offset)  # (N, K, 4)
-    edges = step.unsqueeze(step.add("Gather", info, step.ints(1, 0, 1, 0), axis=1), 1)
+    edges = info.take(step.ints(1, 0, 1, 0), 1).unsqueeze(1)
     zero = step.like(0.0, "Scores")
-    boxes = step.add("Max", step.add("Min", boxes, step.add("Sub", edges, offset)), zero)
+    boxes = boxes.minimum(edges - offset).maximum(zero)
     first, last = step.add_several("Split", boxes, step.ints(2, 2), count=2, axis=2)
-    span = step.add("Sub", last, first)
-    scale = None if later else step.unsqueeze(step.add("Gather", info, step.ints(2), axis=1), 2)
-    side = step.add("Add", span if scale is None else step.add("Div", span, scale), offset)
-    fits = step.add("GreaterOrEqual", side, step.like(least, "Scores"))
+    span = last - first
+    scale = None if later else info.take(step.ints(2), 1).unsqueeze(2)
+    side = (span if scale is None else span / scale) + offset
+    fits = side >= step.like(least, "Scores")
     if not later or step.attr("pixel_offset"):
         one, two = step.like(1.0, "Scores"), step.like(2.0, "Scores")
-        center = step.add("Add", first, step.add("Div", step.add("Add", span, one), two))
-        sides = step.unsqueeze(step.add("Gather", info, step.ints(1, 0), axis=1), 1)
-        fits = step.add("And", fits, step.add("LessOrEqual", center, sides))
-    fits = step.cast(step.reduce("ReduceMin", step.cast(fits, "int32"), [2], keep=False), "bool")
+        center = first + (span + one) / two
+        sides = info.take(step.ints(1, 0), 1).unsqueeze(1)
+        fits = fits & (center <= sides)
+    fits = fits.cast("int32").reduce("ReduceMin", 2).cast("bool")
     lowest = step.like(np.finfo(np.float32).min, "Scores")
-    scores = step.add("Where", fits, scores, lowest)
-    last = step.add("Add", last, offset)  # the last pixel counts
-    shown = step.add("Concat", first, last, axis=2)
+    scores = fits.where(scores, lowest)
+    last = last + offset  # the last pixel counts
+    shown = step.concat(first, last, axis=2)
     most = step.attr("post_nms_topN")
     limits = [step.constant(most if most > 0 else np.iinfo(np.int64).max, np.int64)]
     limits += [step.constant(one, np.float32) for one in (step.attr("nms_thresh"), np.finfo(np.float32).min)]
-    chosen = step.add("NonMaxSuppression", shown, step.unsqueeze(scores, 1), *limits)
-    place = step.add("Gather", chosen, step.ints(0, 2), axis=1)  # image, box
+    chosen = step.add("NonMaxSuppression", shown, scores.unsqueeze(1), *limits)
+    place = chosen.take(step.ints(0, 2), 1)  # image, box
     images, ranks = step.add_several("Split", place, step.ints(1, 1), count=2, axis=1)
-    keys = step.reshape(step.add("Add", step.add("Mul", images, count), ranks), -1)
-    _, order = step.add_several("TopK", keys, step.add("Shape", keys), count=2, largest=0)
-    place = step.add("Gather", place, order, axis=0)
-    total = step.squeeze(step.dims(info, 0, 1), 0)
-    each = step.add("Range", step.constant(0, np.int64), total, step.constant(1, np.int64))
-    owned = step.cast(step.add("Equal", images, each), "int64")
-    lengths = step.reduce("ReduceSum", owned, [0], keep=False)
+    keys = (images * count + ranks).reshape(-1)
+    _, order = step.add_several("TopK", keys, keys.dims(), count=2, largest=0)
+    place = place.take(order)
+    total = info.dims(0, 1).squeeze(0)
+    each = total.range()
+    owned = images.equals(each).cast("int64")
+    lengths = owned.reduce("ReduceSum", 0)
     lod = None if step.op.output("RpnRoisNum") else lengths
     step.give("RpnRois", step.add("GatherND", boxes, place), lengths=lod)
-    step.give("RpnRoiProbs", step.unsqueeze(step.add("GatherND", scores, place), 1), lengths=lod)
-    step.give("RpnRoisNum", step.cast(lengths, "int32"))
+    step.give("RpnRoiProbs", step.add("GatherND", scores, place).unsqueeze(1), lengths=lod)
+    step.give("RpnRoisNum", lengths.cast("int32"))
     if step.op.output("RpnRoisLod"):
-        step.give("RpnRoisLod", step.add("CumSum", lengths, step.constant(0, np.int64)))
+        step.give("RpnRoisLod", step.add("CumSum", lengths, step.scalar(0)))
 
 
-def _move_anchors(step: Step, order: str, offset: str) -> str:
+def _move_anchors(step: Step, order: Value, offset: Value) -> Value:
     """Return the anchors, moved and scaled by the output of the network."""
-    deltas = step.reshape(step.transpose(step.input("BboxDeltas"), [0, 2, 3, 1]), 0, -1, 4)
-    deltas = step.add("GatherND", deltas, step.unsqueeze(order, 2), batch_dims=1)
-    anchors, variances = (
-        step.add("Gather", step.reshape(step.input(slot), -1, 4), order, axis=0)
-        for slot in ("Anchors", "Variances")
-    )
+    deltas = step.input("BboxDeltas").transpose([0, 2, 3, 1]).reshape(0, -1, 4)
+    deltas = step.add("GatherND", deltas, order.unsqueeze(2), batch_dims=1)
+    anchors, variances = (step.input(slot).reshape(-1, 4).take(order) for slot in ("Anchors", "Variances"))
     first, last = step.add_several("Split", anchors, step.ints(2, 2), count=2, axis=2)
-    size = step.add("Add", step.add("Sub", last, first), offset)
-    center = step.add("Add", first, step.add("Mul", size, step.like(0.5, "Anchors")))
-    steps = step.add("Mul", variances, deltas)
+    size = last - first + offset
+    center = first + size * 0.5
+    steps = variances * deltas
     move, growth = step.add_several("Split", steps, step.ints(2, 2), count=2, axis=2)
-    middle = step.add("Add", step.add("Mul", move, size), center)
-    growth = step.add("Exp", step.add("Min", growth, step.like(LARGEST, "Anchors")))
-    half = step.add("Div", step.add("Mul", growth, size), step.like(2.0, "Anchors"))
-    low, high = step.add("Sub", middle, half), step.add("Sub", step.add("Add", middle, half), offset)
-    return step.add("Concat", low, high, axis=2)
+    middle = move * size + center
+    growth = step.add("Exp", growth.minimum(step.like(LARGEST, "Anchors")))
+    half = growth * size / 2.0
+    low, high = middle - half, middle + half - offset
+    return step.concat(low, high, axis=2)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+import numpy as np
+
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 
 #: Lanczos, g = 7: the coefficients of Godfrey (2001).
 _LANCZOS: Final = (
@@ -27,63 +29,50 @@ _TAIL: Final = (
 )  # fmt: skip
 
 
-class _Arithmetic:
-    """Shorthand for nodes of float64."""
-
-    def __init__(self, step: Step) -> None:
-        self.step = step
-
-    def __call__(self, kind: str, *operands: str | float) -> str:
-        return self.step.add(kind, *(self.hold(one) for one in operands))
-
-    def hold(self, value: str | float) -> str:
-        """Return a value, or a number as a constant."""
-        return value if isinstance(value, str) else self.step.constant(value, "float64")
-
-    def evaluate(self, x: str, coefficients: tuple[float, ...]) -> str:
-        """Return the value of a polynomial whose coefficients begin with the highest power."""
-        out: str | float = coefficients[0]
-        for coefficient in coefficients[1:]:
-            out = self("Add", self("Mul", out, x), coefficient)
-        return self.hold(out)
+def _evaluate(x: Value, coefficients: tuple[float, ...]) -> Value:
+    """Return the value of a polynomial whose coefficients begin with the highest power."""
+    out = coefficients[0] * x
+    for coefficient in coefficients[1:-1]:
+        out = (out + coefficient) * x
+    return out + coefficients[-1]
 
 
-def _compute_erfinv(f: _Arithmetic, x: str) -> str:
-    w = f("Neg", f("Log", f("Mul", f("Sub", 1.0, x), f("Add", 1.0, x))))
-    central = f.evaluate(f("Sub", w, 2.5), _CENTRAL)
-    tail = f.evaluate(f("Sub", f("Sqrt", w), 3.0), _TAIL)
-    return f("Mul", f("Where", f("Less", w, 5.0), central, tail), x)
+def _compute_erfinv(step: Step, x: Value) -> Value:
+    w = -step.add("Log", (1.0 - x) * (1.0 + x))
+    central = _evaluate(w - 2.5, _CENTRAL)
+    tail = _evaluate(step.add("Sqrt", w) - 3.0, _TAIL)
+    return (w < 5.0).where(central, tail) * x
 
 
-def _compute_lgamma(f: _Arithmetic, x: str) -> str:
-    small = f("Less", x, 0.5)
-    large = f("Sub", f("Where", small, f("Sub", 1.0, x), x), 1.0)
-    total: str | float = _LANCZOS[0]
+def _compute_lgamma(step: Step, x: Value) -> Value:
+    small = x < 0.5
+    large = small.where(1.0 - x, x) - 1.0
+    total = step.constant(_LANCZOS[0], np.float64)
     for number, coefficient in enumerate(_LANCZOS[1:], 1):
-        total = f("Add", total, f("Div", coefficient, f("Add", large, float(number))))
-    t = f("Add", large, 7.5)
-    power = f("Sub", f("Mul", f("Add", large, 0.5), f("Log", t)), t)
-    out = f("Add", f("Add", power, f("Log", total)), math.log(2 * math.pi) / 2)
-    sine = f("Abs", f("Sin", f("Mul", x, math.pi)))
-    return f("Where", small, f("Sub", f("Log", f("Div", math.pi, sine)), out), out)
+        total = total + coefficient / (large + float(number))
+    t = large + 7.5
+    power = (large + 0.5) * step.add("Log", t) - t
+    out = power + step.add("Log", total) + math.log(2 * math.pi) / 2
+    sine = abs(step.add("Sin", x * math.pi))
+    return small.where(step.add("Log", math.pi / sine) - out, out)
 
 
-def _compute_digamma(f: _Arithmetic, x: str) -> str:
-    small = f("Less", x, 0.0)
-    y = f("Where", small, f("Sub", 1.0, x), x)
-    shifts: str | float = 0.0
+def _compute_digamma(step: Step, x: Value) -> Value:
+    small = x < 0.0
+    y = small.where(1.0 - x, x)
+    shifts = step.constant(0.0, np.float64)
     for number in range(_SHIFTS):
-        shifts = f("Add", shifts, f("Div", 1.0, f("Add", y, float(number))))
-    y = f("Add", y, float(_SHIFTS))
-    square = f("Div", 1.0, f("Mul", y, y))
-    series = f("Mul", f.evaluate(square, _BERNOULLI[::-1]), square)
-    out = f("Sub", f("Sub", f("Sub", f("Log", y), f("Div", 0.5, y)), series), shifts)
-    angle = f("Mul", x, math.pi)
-    turned = f("Sub", out, f("Div", f("Mul", math.pi, f("Cos", angle)), f("Sin", angle)))
-    return f("Where", small, turned, out)
+        shifts = shifts + 1.0 / (y + float(number))
+    y = y + float(_SHIFTS)
+    square = 1.0 / (y * y)
+    series = _evaluate(square, _BERNOULLI[::-1]) * square
+    out = step.add("Log", y) - 0.5 / y - series - shifts
+    angle = x * math.pi
+    turned = out - math.pi * step.add("Cos", angle) / step.add("Sin", angle)
+    return small.where(turned, out)
 
 
-_FUNCTIONS: Final[dict[str, Callable[[_Arithmetic, str], str]]] = {
+_FUNCTIONS: Final[dict[str, Callable[[Step, Value], Value]]] = {
     "digamma": _compute_digamma,
     "erfinv": _compute_erfinv,
     "lgamma": _compute_lgamma,
@@ -91,6 +80,5 @@ _FUNCTIONS: Final[dict[str, Callable[[_Arithmetic, str], str]]] = {
 
 
 @converts(*_FUNCTIONS)
-def _convert_special(step: Step) -> str:
-    out = _FUNCTIONS[step.op.type](_Arithmetic(step), step.cast(step.input(), "float64"))
-    return step.cast(out, step.dtype())
+def _convert_special(step: Step) -> Value:
+    return _FUNCTIONS[step.op.type](step, step.input().cast("float64")).cast(step.dtype())

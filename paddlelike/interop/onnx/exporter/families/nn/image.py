@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.framework import follows_fluid
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.image.interpolate import TAPS, scale_sizes
 from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor
@@ -17,15 +17,15 @@ from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
 
 
-def to_channels_first(step: Step, value: str, data_format: str, rank: int) -> str:
+def to_channels_first(step: Step, value: Value, data_format: str, rank: int) -> Value:
     """Return an image with its channels as dim 1."""
     last = is_channels_last(data_format)
-    return step.transpose(value, [0, rank - 1, *range(1, rank - 1)]) if last else value
+    return value.transpose([0, rank - 1, *range(1, rank - 1)]) if last else value
 
 
-def to_format(step: Step, value: str, data_format: str, rank: int) -> str:
+def to_format(step: Step, value: Value, data_format: str, rank: int) -> Value:
     """Return an image ``(N, C, ...)`` in its data format."""
-    return step.transpose(value, [0, *range(2, rank), 1]) if is_channels_last(data_format) else value
+    return value.transpose([0, *range(2, rank), 1]) if is_channels_last(data_format) else value
 
 
 def _find_spatial(step: Step, slot: str) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ def _make_windows(step: Step, spatial: Sequence[int], kernel: Sequence[int]) -> 
 
 
 @converts("conv2d", "conv3d", "depthwise_conv2d")
-def _convert_conv(step: Step) -> str:
+def _convert_conv(step: Step) -> Value:
     if any(step.attr(name) for name in _FUSED):
         step.refuse("an activation is fused into it")
     rank, layout, kernel = step.rank("Input"), step.attr("data_format"), step.shape("Filter")[2:]
@@ -74,15 +74,15 @@ def _convert_conv(step: Step) -> str:
         options["pads"] = _describe_windows(windows, spatial, windows.counts(spatial))
     options |= {"strides": windows.strides, "dilations": windows.dilations}
     x = to_channels_first(step, step.input("Input"), layout, rank)
-    bias = [step.reshape(step.input("Bias"), -1)] if step.has("Bias") else []
+    bias = [step.input("Bias").reshape(-1)] if step.has("Bias") else []
     out = to_format(step, step.add("Conv", x, step.input("Filter"), *bias, **options), layout, rank)
     if step.attr("fuse_residual_connection") and step.has("ResidualData"):
-        out = step.add("Add", out, step.input("ResidualData"))
+        out = out + step.input("ResidualData")
     return out
 
 
 @converts("conv2d_transpose", "conv3d_transpose", "depthwise_conv2d_transpose")
-def _convert_conv_transpose(step: Step) -> str:
+def _convert_conv_transpose(step: Step) -> Value:
     if any(step.attr(name) for name in _FUSED):
         step.refuse("an activation is fused into it")
     rank, layout, spatial = step.rank("Input"), step.attr("data_format"), _find_spatial(step, "Input")
@@ -105,13 +105,13 @@ def _convert_conv_transpose(step: Step) -> str:
         "output_padding": more,
     }
     x = to_channels_first(step, step.input("Input"), layout, rank)
-    bias = [step.reshape(step.input("Bias"), -1)] if step.has("Bias") else []
+    bias = [step.input("Bias").reshape(-1)] if step.has("Bias") else []
     out = step.add("ConvTranspose", x, step.input("Filter"), *bias, **options)
     return to_format(step, out, layout, rank)
 
 
 @converts("pool2d", "pool3d")
-def _convert_pool(step: Step) -> str:
+def _convert_pool(step: Step) -> Value:
     rank, layout, kernel = step.rank(), step.attr("data_format"), step.attr("ksize")
     average = step.attr("pooling_type") == "avg"
     of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
@@ -127,7 +127,7 @@ def _convert_pool(step: Step) -> str:
     return to_format(step, out, layout, rank)
 
 
-def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
+def _pool(step: Step, x: Value, spatial: Sequence[int], *, average: bool) -> Value:
     kernel, ceil = step.attr("ksize"), bool(step.attr("ceil_mode"))
     strides, padding = step.attr("strides"), step.attr("padding_algorithm")
     windows = make_windows(
@@ -147,11 +147,11 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
         options["ceil_mode"] = 1
     if average:
         out = step.add("AveragePool", x, count_include_pad=int(not step.attr("exclusive")), **options)
-        return out if (factor := _find_later_factor(step, spatial)) is None else step.add("Mul", out, factor)
+        return out if (factor := _find_later_factor(step, spatial)) is None else out * factor
     return step.add("MaxPool", x, **options)
 
 
-def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
+def _find_later_factor(step: Step, spatial: Sequence[int]) -> Value | None:
     """Return the factor by which means of Paddle 2 are larger, because its windows end with the padding."""
     if step.op.block.program.paddle_version < PADDLE2_VERSION or -1 in spatial:
         return None
@@ -161,7 +161,9 @@ def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
     return None if factor is None else step.constant(factor, step.dtype())
 
 
-def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[int], *, average: bool) -> str:
+def _pool_uneven(
+    step: Step, x: Value, spatial: Sequence[int], counts: Sequence[int], *, average: bool
+) -> Value:
     """Return an adaptive pool, computed dim by dim and window by window."""
     if -1 in spatial:
         step.refuse(f"it is adaptive, for X of shape {step.shape()}")
@@ -170,8 +172,8 @@ def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[in
         for i in range(count):
             bounds = (step.ints(i * n // count), step.ints(-(-(i + 1) * n // count)), step.ints(axis))
             part = step.add("Slice", x, *bounds)
-            parts.append(step.reduce("ReduceMean" if average else "ReduceMax", part, [axis], keep=True))
-        x = step.add("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+            parts.append(part.reduce("ReduceMean" if average else "ReduceMax", axis, keep=True))
+        x = step.concat(*parts, axis=axis) if len(parts) > 1 else parts[0]
     return x
 
 
@@ -198,38 +200,38 @@ def _convert_pool_with_index(step: Step) -> None:
     out, places = step.add_several("MaxPool", step.input(), count=2, **options)
     step.give("Out", out)
     inside = step.add("Mod", places, step.ints(spatial[0] * spatial[1]))
-    step.give("Mask", step.cast(inside, "int32"))
+    step.give("Mask", inside.cast("int32"))
 
 
 @converts("maxout")
-def _convert_maxout(step: Step) -> str:
+def _convert_maxout(step: Step) -> Value:
     groups, axis, shape = step.attr("groups"), step.attr("axis") % step.rank(), step.shape()
     if shape[axis] < 0:
         step.refuse(f"X has shape {shape}")
     if axis == step.rank() - 1:
-        parts = step.reshape(step.input(), *(0,) * axis, shape[axis] // groups, groups)
-        return step.reduce("ReduceMax", parts, [axis + 1], keep=False)
+        parts = step.input().reshape(*(0,) * axis, shape[axis] // groups, groups)
+        return parts.reduce("ReduceMax", axis + 1)
     if axis != 1:
         step.refuse(f"axis is {axis}")
-    parts = step.reshape(step.input(), 0, shape[axis] // groups, groups, -1)
-    most = step.reduce("ReduceMax", parts, [2], keep=False)
-    rest = step.dims(step.input(), 2, step.rank())
-    dims = step.add("Concat", step.ints(0, shape[axis] // groups), rest, axis=0)
-    return step.add("Reshape", most, dims)
+    parts = step.input().reshape(0, shape[axis] // groups, groups, -1)
+    most = parts.reduce("ReduceMax", 2)
+    rest = step.input().dims(2, step.rank())
+    dims = step.concat(step.ints(0, shape[axis] // groups), rest)
+    return most.reshape(dims)
 
 
 @converts("shuffle_channel", "channel_shuffle")
-def _convert_channel_shuffle(step: Step) -> str:
+def _convert_channel_shuffle(step: Step) -> Value:
     groups = step.attr("groups" if step.op.type == "channel_shuffle" else "group")
     channels = step.shape()[1]
     if is_channels_last(step.attr("data_format", "NCHW")) or channels < 0:
         step.refuse(f"X has shape {step.shape()}, or its channels are last")
-    parts = step.transpose(step.reshape(step.input(), 0, groups, channels // groups, -1), [0, 2, 1, 3])
-    return step.add("Reshape", parts, step.add("Shape", step.input()))
+    parts = step.input().reshape(0, groups, channels // groups, -1).transpose([0, 2, 1, 3])
+    return parts.reshape(step.input().dims())
 
 
 @converts("grid_sampler")
-def _convert_grid_sampler(step: Step) -> str:
+def _convert_grid_sampler(step: Step) -> Value:
     mode, corners = step.attr("mode", "bilinear"), bool(step.attr("align_corners", True))
     padding = {"zeros": "zeros", "border": "border", "reflection": "reflection"}[
         step.attr("padding_mode", "zeros")
@@ -246,7 +248,7 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
     *(f"{name}_interp" for name in _INTERPOLATIONS),
     *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
 )
-def _convert_interpolation(step: Step) -> str:
+def _convert_interpolation(step: Step) -> Value:
     """Multiply each dim by a matrix of weights, since Resize lacks some of Paddle's rules.
 
     Where the sizes are not known, Resize is used.
@@ -274,7 +276,7 @@ def _convert_interpolation(step: Step) -> str:
     return to_format(step, out, layout, rank)
 
 
-def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
+def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> Value:
     """Return X, with channels first, in a computed size or by a computed scale."""
     x = to_channels_first(step, step.input(), step.attr("data_layout"), step.rank())
     kind, corners = step.attr("interp_method"), step.attr("align_corners")
@@ -289,27 +291,27 @@ def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
     if step.has("OutSize") or step.has("SizeTensor"):
         asked = step.numbers("", "OutSize", "SizeTensor")
     elif step.has("Scale"):
-        first = step.add("Slice", step.reshape(step.input("Scale"), -1), step.ints(0), step.ints(1))
-        factors = step.cast(first, "float32")  # like Fluid, read only the first number
-        lengths = step.cast(step.dims(x, 2, step.rank()), "float32")
-        asked = step.cast(step.add("Floor", step.add("Mul", lengths, factors)), "int64")
+        first = step.input("Scale").reshape(-1)[:1]
+        factors = first.cast("float32")  # like Fluid, read only the first number
+        lengths = x.dims(2, step.rank()).cast("float32")
+        asked = step.add("Floor", lengths * factors).cast("int64")
     elif scales and min(scales) > 0:
         return step.add("Resize", x, "", step.constant([1, 1, *scales], np.float32), **options)
     else:
         asked = step.ints(*size)
-    dims = step.add("Concat", step.dims(x, 0, 2), asked, axis=0)
+    dims = step.concat(x.dims(0, 2), asked)
     return step.add("Resize", x, "", "", dims, **options)
 
 
-def _multiply_dim(step: Step, x: str, rank: int, axis: int, matrix: str) -> str:
+def _multiply_dim(step: Step, x: Value, rank: int, axis: int, matrix: Value) -> Value:
     """Return the product of one dim with a matrix."""
     order = [*(i for i in range(rank) if i != axis), axis]
-    out = step.add("MatMul", step.transpose(x, order), matrix)
-    return step.transpose(out, [order.index(i) for i in range(rank)])
+    out = x.transpose(order) @ matrix
+    return out.transpose([order.index(i) for i in range(rank)])
 
 
 @converts("pixel_shuffle")
-def _convert_pixel_shuffle(step: Step) -> str:
+def _convert_pixel_shuffle(step: Step) -> Value:
     layout, rank = step.attr("data_format"), step.rank()
     x = to_channels_first(step, step.input(), layout, rank)
     out = step.add("DepthToSpace", x, blocksize=step.attr("upscale_factor"), mode="CRD")
@@ -317,21 +319,21 @@ def _convert_pixel_shuffle(step: Step) -> str:
 
 
 @converts("unpool", "unpool3d")
-def _convert_unpool(step: Step) -> str:
+def _convert_unpool(step: Step) -> Value:
     """Put the elements of X at the indices from which a pool took them, and zeros elsewhere."""
     sizes = step.shape("Out")[2:]
     if min(sizes) < 0:
         step.refuse("the size of the image is not known")
-    channels = step.dims(step.input(), 0, 2)
-    blank = step.add("Concat", channels, step.ints(int(np.prod(sizes))), axis=0)
-    zeros = step.add("Expand", step.like(0), blank)
-    places = step.cast(step.reshape(step.input("Indices"), 0, 0, -1), "int64")
-    out = step.add("ScatterElements", zeros, places, step.reshape(step.input(), 0, 0, -1), axis=2)
-    return step.reshape(out, 0, 0, *sizes)
+    channels = step.input().dims(0, 2)
+    blank = step.concat(channels, step.ints(int(np.prod(sizes))))
+    zeros = step.like(0).expand(blank)
+    places = step.input("Indices").reshape(0, 0, -1).cast("int64")
+    out = step.add("ScatterElements", zeros, places, step.input().reshape(0, 0, -1), axis=2)
+    return out.reshape(0, 0, *sizes)
 
 
 @converts("fold")
-def _convert_fold(step: Step) -> str:
+def _convert_fold(step: Step) -> Value:
     pads = step.attr("paddings")
     attrs = {"strides": step.attr("strides"), "dilations": step.attr("dilations")}
     attrs["pads"] = pads if len(pads) == 4 else [*pads, *pads]

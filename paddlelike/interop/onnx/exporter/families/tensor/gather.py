@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,113 +17,113 @@ if TYPE_CHECKING:
 
 
 @converts("gather")
-def _convert_gather(step: Step) -> str:
+def _convert_gather(step: Step) -> Value:
     step.refuse_inputs("Axis")
     index = step.input("Index")
-    index = step.reshape(index, -1) if step.rank("Index") == 2 else index
-    return step.add("Gather", step.input(), index, axis=step.attr("axis", 0))
+    index = index.reshape(-1) if step.rank("Index") == 2 else index
+    return step.input().take(index, step.attr("axis", 0))
 
 
 @converts("index_select")
-def _convert_index_select(step: Step) -> str:
-    index = step.reshape(step.input("Index"), -1)
-    return step.add("Gather", step.input(), index, axis=step.attr("dim"))
+def _convert_index_select(step: Step) -> Value:
+    index = step.input("Index").reshape(-1)
+    return step.input().take(index, step.attr("dim"))
 
 
 @converts("gather_nd")
-def _convert_gather_nd(step: Step) -> str:
-    index = step.cast(step.input("Index"), "int64")
+def _convert_gather_nd(step: Step) -> Value:
+    index = step.input("Index").cast("int64")
     return step.add("GatherND", step.input(), index)
 
 
 @converts("index_sample")
-def _convert_index_sample(step: Step) -> str:
+def _convert_index_sample(step: Step) -> Value:
     return step.add("GatherElements", step.input(), step.input("Index"), axis=1)
 
 
 @converts("take_along_axis")
-def _convert_take_along_axis(step: Step) -> str:
+def _convert_take_along_axis(step: Step) -> Value:
     return step.add("GatherElements", step.input("Input"), step.input("Index"), axis=step.attr("Axis"))
 
 
 @converts("scatter")
-def _convert_scatter(step: Step) -> str:
+def _convert_scatter(step: Step) -> Value:
     """Scatter rows. Without ``overwrite`` the rows are first set to zero, then added to."""
-    ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
+    ids = step.input("Ids").reshape(-1, 1).cast("int64")
     x, updates = step.input(), step.input("Updates")
     if step.attr("overwrite"):
         return step.add("ScatterND", x, ids, updates)
-    blank = step.add("ScatterND", x, ids, step.add("Sub", updates, updates))
+    blank = step.add("ScatterND", x, ids, updates - updates)
     return _scatter_add(step, blank, ids, updates)
 
 
-def _scatter_add(step: Step, x: str, places: str, updates: str) -> str:
+def _scatter_add(step: Step, x: Value, places: Value, updates: Value) -> Value:
     if step.graph.opset < 16:
         step.refuse("it adds, which needs opset 16")
     return step.add("ScatterND", x, places, updates, reduction="add")
 
 
 @converts("scatter_nd_add")
-def _convert_scatter_nd_add(step: Step) -> str:
-    places = step.cast(step.input("Index"), "int64")
+def _convert_scatter_nd_add(step: Step) -> Value:
+    places = step.input("Index").cast("int64")
     return _scatter_add(step, step.input(), places, step.input("Updates"))
 
 
 @converts("masked_select")
-def _convert_masked_select(step: Step) -> str:
-    return step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1))
+def _convert_masked_select(step: Step) -> Value:
+    return step.add("Compress", step.input(), step.input("Mask").reshape(-1))
 
 
 @converts("repeat_interleave")
-def _convert_repeat(step: Step) -> str:
+def _convert_repeat(step: Step) -> Value:
     step.refuse_inputs("RepeatsTensor")
     axis, times = step.attr("dim", 0), step.attr("Repeats", 1)
-    size = step.squeeze(step.dims(step.input(), axis, axis + 1 or np.iinfo(np.int64).max), 0)
-    end = step.add("Mul", size, step.constant(times, np.int64))
-    places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
-    places = step.add("Div", places, step.ints(times))
-    return step.add("Gather", step.input(), places, axis=axis)
+    size = step.input().dims(axis, axis + 1 or np.iinfo(np.int64).max).squeeze(0)
+    end = size * step.constant(times, np.int64)
+    places = end.range()
+    places = places / times
+    return step.input().take(places, axis)
 
 
 @converts("eye")
-def _convert_eye(step: Step) -> str:
+def _convert_eye(step: Step) -> Value:
     rows, columns = step.attr("num_rows"), step.attr("num_columns")
     dtype = numpy_dtype(VarType(step.attr("dtype", VarType.FP32)))
     return step.constant(np.eye(rows, rows if columns < 0 else columns), dtype)
 
 
 @converts("linspace")
-def _convert_linspace(step: Step) -> str:
-    start, stop, count = (step.reshape(step.input(slot)) for slot in ("Start", "Stop", "Num"))
-    count = step.cast(count, "int64")
+def _convert_linspace(step: Step) -> Value:
+    start, stop, count = (step.input(slot).reshape() for slot in ("Start", "Stop", "Num"))
+    count = count.cast("int64")
     is_later = step.op.block.program.paddle_version >= PADDLE2_VERSION
-    one, dtype = step.constant(1, np.int64), np.dtype(np.float64) if is_later else step.dtype("Start")
-    places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), dtype)
-    gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), dtype)
+    one, dtype = step.scalar(1), np.dtype(np.float64) if is_later else step.dtype("Start")
+    places = step.add("Range", step.scalar(0), count, one).cast(dtype)
+    gaps = (count - one).maximum(one).cast(dtype)
     if is_later:
-        start, stop = step.cast(start, dtype), step.cast(stop, dtype)
-    gap = step.add("Div", step.add("Sub", stop, start), gaps)
-    out = step.add("Add", start, step.add("Mul", places, gap))
+        start, stop = start.cast(dtype), stop.cast(dtype)
+    gap = (stop - start) / gaps
+    out = start + places * gap
     if is_later:  # the second half is counted from the end
-        rest = step.add("Mul", step.add("Sub", gaps, places), gap)
-        is_first = step.add("Less", step.add("Add", places, places), gaps)
-        out = step.add("Where", is_first, out, step.add("Sub", stop, rest))
-        out = step.cast(out, numpy_dtype(VarType(step.attr("dtype", VarType.FP32))))
+        rest = (gaps - places) * gap
+        is_first = places + places < gaps
+        out = is_first.where(out, stop - rest)
+        out = out.cast(numpy_dtype(VarType(step.attr("dtype", VarType.FP32))))
     return out
 
 
 @converts("where")
-def _convert_where(step: Step) -> str:
-    return step.add("Where", step.input("Condition"), step.input(), step.input("Y"))
+def _convert_where(step: Step) -> Value:
+    return step.input("Condition").where(step.input(), step.input("Y"))
 
 
 @converts("one_hot", "one_hot_v2")
-def _convert_one_hot(step: Step) -> str:
+def _convert_one_hot(step: Step) -> Value:
     """Convert one_hot; invalid ids give zeros, where ONNX's OneHot counts negative ids from the end."""
     step.refuse_inputs("depth_tensor")
-    ids = step.input() if step.op.type == "one_hot" else step.unsqueeze(step.input(), step.rank())
+    ids = step.input() if step.op.type == "one_hot" else step.input().unsqueeze(step.rank())
     classes = step.constant(np.arange(step.attr("depth")), step.dtype())
-    return step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32)))
+    return ids.equals(classes).cast(VarType(step.attr("dtype", VarType.FP32)))
 
 
 def _find_value(step: Step) -> float:
@@ -131,12 +131,12 @@ def _find_value(step: Step) -> float:
     return float(text) if text else step.attr("value", 0.0)
 
 
-def _fill(step: Step, dims: str, value: ArrayLike, dtype: DtypeLike) -> str:
-    return step.add("Expand", step.constant(value, numpy_dtype(dtype)), dims)
+def _fill(step: Step, dims: Value, value: ArrayLike, dtype: DtypeLike) -> Value:
+    return step.constant(value, numpy_dtype(dtype)).expand(dims)
 
 
 @converts("fill_constant")
-def _convert_fill_constant(step: Step) -> str:
+def _convert_fill_constant(step: Step) -> Value:
     step.refuse_inputs("ValueTensor")
     dtype = VarType(step.attr("dtype", VarType.FP32))
     if step.has("ShapeTensor") or step.has("ShapeTensorList"):
@@ -147,26 +147,26 @@ def _convert_fill_constant(step: Step) -> str:
 
 
 @converts("fill_constant_batch_size_like")
-def _convert_fill_like_batch(step: Step) -> str:
+def _convert_fill_like_batch(step: Step) -> Value:
     if step.variable("Input").lod_level:
         step.refuse("the number of sequences is the batch size")
     shape, at, source = step.attr("shape"), step.attr("output_dim_idx", 0), step.attr("input_dim_idx", 0)
     parts = [step.ints(*shape[:at])] if at else []
-    parts.append(step.dims(step.input("Input"), source, source + 1))
+    parts.append(step.input("Input").dims(source, source + 1))
     parts += [step.ints(*shape[at + 1 :])] if shape[at + 1 :] else []
-    dims = step.add("Concat", *parts, axis=0)
+    dims = step.concat(*parts)
     return _fill(step, dims, _find_value(step), VarType(step.attr("dtype", VarType.FP32)))
 
 
 @converts("fill_any_like", "fill_zeros_like")
-def _convert_fill_like(step: Step) -> str:
+def _convert_fill_like(step: Step) -> Value:
     given = step.attr("dtype", -1) if step.op.type == "fill_any_like" else -1
     dtype = VarType(given) if given >= 0 else step.variable("X").dtype
-    return _fill(step, step.add("Shape", step.input()), _find_value(step), dtype)
+    return _fill(step, step.input().dims(), _find_value(step), dtype)
 
 
 @converts("assign_value")
-def _convert_assign_value(step: Step) -> str:
+def _convert_assign_value(step: Step) -> Value:
     dtype = numpy_dtype(VarType(step.attr("dtype")))
     names = ("bool_values", "fp32_values", "int32_values", "int64_values")
     values = next((step.attr(name) for name in names if step.attr(name)), None)
@@ -176,50 +176,50 @@ def _convert_assign_value(step: Step) -> str:
 
 
 @converts("range")
-def _convert_range(step: Step) -> str:
-    bounds = [step.reshape(step.input(slot)) for slot in ("Start", "End", "Step")]
+def _convert_range(step: Step) -> Value:
+    bounds = [step.input(slot).reshape() for slot in ("Start", "End", "Step")]
     return step.add("Range", *bounds)
 
 
 @converts("put_along_axis")
-def _convert_put_along_axis(step: Step) -> str:
+def _convert_put_along_axis(step: Step) -> Value:
     kinds = {"assign": "none", "add": "add", "mul": "mul", "multiply": "mul"}
     kind = kinds.get(step.attr("Reduce"))
     if kind is None or (kind != "none" and step.graph.opset < 16):
         step.refuse(f"Reduce is {step.attr('Reduce')!r}; add and mul need opset 16")
     index = step.input("Index")
-    value = step.add("Expand", step.input("Value"), step.add("Shape", index))
+    value = step.input("Value").expand(index.dims())
     attrs = {} if kind == "none" else {"reduction": kind}
     x = step.input("Input")
     return step.add("ScatterElements", x, index, value, axis=step.attr("Axis"), **attrs)
 
 
 @converts("index_add")
-def _convert_index_add(step: Step) -> str:
+def _convert_index_add(step: Step) -> Value:
     """Add slices, with the indexed dim moved to the front."""
     order = list(range(step.rank()))
     order.insert(0, order.pop(step.attr("axis") % step.rank()))
-    x, value = (step.transpose(step.input(slot), order) for slot in ("X", "AddValue"))
-    index = step.cast(step.reshape(step.input("Index"), -1, 1), "int64")
+    x, value = (step.input(slot).transpose(order) for slot in ("X", "AddValue"))
+    index = step.input("Index").reshape(-1, 1).cast("int64")
     out = _scatter_add(step, x, index, value)
-    return step.transpose(out, np.argsort(order).tolist())
+    return out.transpose(np.argsort(order).tolist())
 
 
 @converts("index_put")
-def _convert_index_put(step: Step) -> str:
+def _convert_index_put(step: Step) -> Value:
     indices = [step.op.block._var_recursive(name) for name in step.op.input("indices")]
     if any(one.dtype == VarType.BOOL for one in indices):
         step.refuse("an index is a mask")
-    several = [step.cast(one, "int64") for one in step.inputs("indices")]
+    several = [one.cast("int64") for one in step.inputs("indices")]
     shape = several[0]
     for other in several[1:]:
-        shape = step.add("Add", shape, other)
-    dims = step.add("Shape", shape)
+        shape = shape + other
+    dims = shape.dims()
     rank = max(len(one.shape) for one in indices)
-    whole = [step.unsqueeze(step.add("Expand", one, dims), rank) for one in several]
-    places = step.add("Concat", *whole, axis=-1)
-    rest = step.dims(step.input("x"), len(several), step.rank("x"))
-    value = step.add("Expand", step.input("value"), step.add("Concat", dims, rest, axis=0))
+    whole = [one.expand(dims).unsqueeze(rank) for one in several]
+    places = step.concat(*whole, axis=-1)
+    rest = step.input("x").dims(len(several), step.rank("x"))
+    value = step.input("value").expand(step.concat(dims, rest))
     x = step.input("x")
     if step.attr("accumulate"):
         return _scatter_add(step, x, places, value)
@@ -227,13 +227,11 @@ def _convert_index_put(step: Step) -> str:
 
 
 @converts("logspace")
-def _convert_logspace(step: Step) -> str:
-    start, stop, base = (
-        step.cast(step.reshape(step.input(slot)), "float64") for slot in ("Start", "Stop", "Base")
-    )
-    count, one = step.cast(step.reshape(step.input("Num")), "int64"), step.constant(1, np.int64)
-    places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), "float64")
-    gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), "float64")
-    gap = step.add("Div", step.add("Sub", stop, start), gaps)
-    exponents = step.add("Add", start, step.add("Mul", places, gap))
-    return step.cast(step.add("Pow", base, exponents), VarType(step.attr("dtype")))
+def _convert_logspace(step: Step) -> Value:
+    start, stop, base = (step.input(slot).reshape().cast("float64") for slot in ("Start", "Stop", "Base"))
+    count, one = step.input("Num").reshape().cast("int64"), step.scalar(1)
+    places = step.add("Range", step.scalar(0), count, one).cast("float64")
+    gaps = (count - one).maximum(one).cast("float64")
+    gap = (stop - start) / gaps
+    exponents = start + places * gap
+    return step.add("Pow", base, exponents).cast(VarType(step.attr("dtype")))

@@ -7,23 +7,23 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.ops.kernels.nn.image.windows import is_channels_last
 
 _END: Final = np.iinfo(np.int64).max
 
 
 @converts("concat")
-def _convert_concat(step: Step) -> str:
+def _convert_concat(step: Step) -> Value:
     step.refuse_inputs("AxisTensor")
-    return step.add("Concat", *step.inputs("X"), axis=step.attr("axis"))
+    return step.concat(*step.inputs("X"), axis=step.attr("axis"))
 
 
 @converts("stack")
-def _convert_stack(step: Step) -> str:
+def _convert_stack(step: Step) -> Value:
     axis = step.attr("axis") % (step.rank() + 1)
-    parts = [step.unsqueeze(x, axis) for x in step.inputs("X")]
-    return step.add("Concat", *parts, axis=axis)
+    parts = [x.unsqueeze(axis) for x in step.inputs("X")]
+    return step.concat(*parts, axis=axis)
 
 
 @converts("unstack", "unbind")
@@ -31,7 +31,7 @@ def _convert_unstack(step: Step) -> None:
     slot = "Y" if step.op.type == "unstack" else "Out"
     axis, count = step.attr("axis"), len(step.op.output(slot))
     for index, part in enumerate(_split(step, [1] * count, axis)):
-        step.give(slot, step.squeeze(part, axis), index)
+        step.give(slot, part.squeeze(axis), index)
 
 
 @converts("split")
@@ -49,60 +49,60 @@ def _convert_split(step: Step) -> None:
         step.give("Out", part, index)
 
 
-def _split(step: Step, sizes: list[int], axis: int) -> list[str]:
+def _split(step: Step, sizes: list[int], axis: int) -> list[Value]:
     return step.add_several("Split", step.input(), step.ints(*sizes), count=len(sizes), axis=axis)
 
 
 @converts("reshape", "reshape2")
-def _convert_reshape(step: Step) -> str:
-    return step.add("Reshape", step.input(), step.numbers("shape", "Shape", "ShapeTensor"))
+def _convert_reshape(step: Step) -> Value:
+    return step.input().reshape(step.numbers("shape", "Shape", "ShapeTensor"))
 
 
 @converts("squeeze", "squeeze2")
-def _convert_squeeze(step: Step) -> str:
+def _convert_squeeze(step: Step) -> Value:
     """Squeeze dims; Paddle 2.x keeps dims in ``axes`` that are not 1."""
     shape = step.shape()
     axes = [axis % len(shape) for axis in step.attr("axes") or []]
     ones = [axis for axis in axes if shape[axis] in (1, -1)] if step.graph.later else axes
     if axes:
-        return step.squeeze(step.input(), *ones)
+        return step.input().squeeze(*ones)
     return step.add("Squeeze", step.input())
 
 
 @converts("unsqueeze", "unsqueeze2")
-def _convert_unsqueeze(step: Step) -> str:
+def _convert_unsqueeze(step: Step) -> Value:
     """Insert dims; Paddle inserts them one by one, ONNX all at once."""
     step.refuse_inputs("AxesTensor", "AxesTensorList")
     dims = [False] * step.rank()
     for axis in step.attr("axes"):
         dims.insert(axis % (len(dims) + 1), True)
-    return step.unsqueeze(step.input(), *(axis for axis, new in enumerate(dims) if new))
+    return step.input().unsqueeze(*(axis for axis, new in enumerate(dims) if new))
 
 
 @converts("flatten", "flatten2")
-def _convert_flatten(step: Step) -> str:
+def _convert_flatten(step: Step) -> Value:
     return step.add("Flatten", step.input(), axis=step.attr("axis"))
 
 
 @converts("flatten_contiguous_range")
-def _convert_flatten_range(step: Step) -> str:
+def _convert_flatten_range(step: Step) -> Value:
     rank, x = step.rank(), step.input()
     if not rank:
-        return step.reshape(x, 1)
+        return x.reshape(1)
     start, stop = step.attr("start_axis") % rank, step.attr("stop_axis") % rank + 1
     dims = step.ints(*[0] * start, -1)
     if stop < rank:
-        dims = step.add("Concat", dims, step.dims(x, stop, rank), axis=0)
-    return step.add("Reshape", x, dims)
+        dims = step.concat(dims, x.dims(stop, rank))
+    return x.reshape(dims)
 
 
 @converts("transpose", "transpose2")
-def _convert_transpose(step: Step) -> str:
+def _convert_transpose(step: Step) -> Value:
     return step.add("Transpose", step.input(), perm=step.attr("axis"))
 
 
 @converts("slice", "strided_slice")
-def _convert_slice(step: Step) -> str:
+def _convert_slice(step: Step) -> Value:
     """Slice a tensor; ``x[-1]`` is a slice from -1 to 0."""
     axes, gone = step.attr("axes"), list(step.attr("decrease_axis") or [])
     starts = step.numbers("starts", "StartsTensor", "StartsTensorList")
@@ -114,11 +114,7 @@ def _convert_slice(step: Step) -> str:
     if step.op.type == "strided_slice":
         more = [step.numbers("strides", "StridesTensor", "StridesTensorList")]
     out = step.add("Slice", step.input("Input"), starts, ends, step.ints(*axes), *more)
-    if len(gone) == step.rank("Input") and not step.graph.later:
-        out = step.reshape(out, 1)
-    else:
-        out = step.squeeze(out, *gone)
-    return out
+    return out.reshape(1) if len(gone) == step.rank("Input") and not step.graph.later else out.squeeze(*gone)
 
 
 def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
@@ -141,49 +137,49 @@ def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
 
 
 @converts("expand")
-def _convert_expand(step: Step) -> str:
+def _convert_expand(step: Step) -> Value:
     times = step.numbers("expand_times", "ExpandTimes", "expand_times_tensor")
     return step.add("Tile", step.input(), times)
 
 
 @converts("expand_as")
-def _convert_expand_as(step: Step) -> str:
+def _convert_expand_as(step: Step) -> Value:
     x, target = step.input(), step.input("target_tensor")
-    times = step.add("Div", step.add("Shape", target), step.add("Shape", x))
+    times = target.dims() / x.dims()
     return step.add("Tile", x, times)
 
 
 @converts("expand_v2")
-def _convert_expand_v2(step: Step) -> str:
+def _convert_expand_v2(step: Step) -> Value:
     """Expand a tensor; -1 keeps a dim, which ONNX writes as 1."""
     if step.has("Shape") or step.has("expand_shapes_tensor"):
         dims = step.numbers("shape", "Shape", "expand_shapes_tensor")
-        dims = step.add("Max", dims, step.ints(1))
+        dims = dims.maximum(1)
     else:
         dims = step.ints(*(max(dim, 1) for dim in step.attr("shape")))
-    return step.add("Expand", step.input(), dims)
+    return step.input().expand(dims)
 
 
 @converts("expand_as_v2")
-def _convert_expand_as_v2(step: Step) -> str:
+def _convert_expand_as_v2(step: Step) -> Value:
     if step.has("Y"):
-        dims = step.add("Shape", step.input("Y"))
+        dims = step.input("Y").dims()
     else:
         dims = step.ints(*(max(dim, 1) for dim in step.attr("target_shape")))
-    return step.add("Expand", step.input(), dims)
+    return step.input().expand(dims)
 
 
 @converts("tile")
-def _convert_tile(step: Step) -> str:
+def _convert_tile(step: Step) -> Value:
     step.refuse_inputs("RepeatTimes", "repeat_times_tensor")
     times, rank = list(step.attr("repeat_times")), step.rank()
-    x = step.unsqueeze(step.input(), *range(len(times) - rank))
+    x = step.input().unsqueeze(*range(len(times) - rank))
     times = [1] * (rank - len(times)) + times
     return step.add("Tile", x, step.ints(*times))
 
 
 @converts("flip", "reverse")
-def _convert_flip(step: Step) -> str:
+def _convert_flip(step: Step) -> Value:
     name = "dims" if step.op.type == "flip" and not step.graph.later else "axis"
     axes = step.attr(name)
     bounds = [step.ints(*[number] * len(axes)) for number in (-1, -_END)]
@@ -191,43 +187,43 @@ def _convert_flip(step: Step) -> str:
 
 
 @converts("roll")
-def _convert_roll(step: Step) -> str:
+def _convert_roll(step: Step) -> Value:
     """Roll elements along dims; without dims, over the flattened array."""
     step.refuse_inputs("ShiftsTensor")
     axes, shifts = step.attr("axis" if step.graph.later else "dims", []), step.attr("shifts")
-    x = step.input() if axes else step.reshape(step.input(), -1)
+    x = step.input() if axes else step.input().reshape(-1)
     for axis, shift in zip(axes or [0], shifts, strict=True):
         size = step.shape()[axis] if axes else int(np.prod(step.shape()))
         by = shift % size if size > 0 else shift
         if by:
             tail = step.add("Slice", x, step.ints(-by), step.ints(_END), step.ints(axis))
             head = step.add("Slice", x, step.ints(0), step.ints(-by), step.ints(axis))
-            x = step.add("Concat", tail, head, axis=axis)
-    return x if axes else step.add("Reshape", x, step.add("Shape", step.input()))
+            x = step.concat(tail, head, axis=axis)
+    return x if axes else x.reshape(step.input().dims())
 
 
 @converts("meshgrid")
 def _convert_meshgrid(step: Step) -> None:
-    rows = [step.reshape(x, -1) for x in step.inputs("X")]
-    sizes = step.add("Concat", *(step.add("Shape", row) for row in rows), axis=0)
+    rows = [x.reshape(-1) for x in step.inputs("X")]
+    sizes = step.concat(*(row.dims() for row in rows))
     for index, row in enumerate(rows):
         dims = [1] * len(rows)
         dims[index] = -1
-        step.give("Out", step.add("Expand", step.reshape(row, *dims), sizes), index)
+        step.give("Out", row.reshape(*dims).expand(sizes), index)
 
 
 @converts("shape")
-def _convert_shape(step: Step) -> str:
-    return step.cast(step.add("Shape", step.input("Input")), "int32")
+def _convert_shape(step: Step) -> Value:
+    return step.input("Input").dims().cast("int32")
 
 
 @converts("assign")
-def _convert_assign(step: Step) -> str:
+def _convert_assign(step: Step) -> Value:
     return step.input()
 
 
 @converts("pad")
-def _convert_pad(step: Step) -> str:
+def _convert_pad(step: Step) -> Value:
     paddings = step.attr("paddings")
     pads = step.ints(*paddings[::2], *paddings[1::2])
     return step.add("Pad", step.input(), pads, step.like(step.attr("pad_value")))
@@ -238,7 +234,7 @@ _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge
 
 
 @converts("pad2d", "pad3d")
-def _convert_pad_image(step: Step) -> str:
+def _convert_pad_image(step: Step) -> Value:
     """Pad images. The paddings of pad2d are top, bottom, left, right; the paddings of pad3d begin with
     the last dim.
     """
@@ -260,12 +256,12 @@ def _convert_pad_image(step: Step) -> str:
     return step.add("Pad", step.input(), pads, step.like(value), mode=_PAD_MODES[step.attr("mode")])
 
 
-def _go_round(step: Step, pairs: Sequence[tuple[int, ...]]) -> str:
+def _go_round(step: Step, pairs: Sequence[tuple[int, ...]]) -> Value:
     """Return X with circular padding: its last elements before each dim, its first elements behind it."""
     out = step.input()
     for axis, (before, after) in enumerate(pairs):
         ends = [step.add("Slice", out, *map(step.ints, (-before, _MOST, axis)))] if before else []
         starts = [step.add("Slice", out, *map(step.ints, (0, after, axis)))] if after else []
         if ends or starts:
-            out = step.add("Concat", *ends, out, *starts, axis=axis)
+            out = step.concat(*ends, out, *starts, axis=axis)
     return out

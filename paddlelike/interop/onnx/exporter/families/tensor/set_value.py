@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.onnx.exporter.graph import Step, converts
+from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
 from paddlelike.ops.tensor.put import SetValueAttrs
 
 
 @converts("set_value")
-def _convert_set_value(step: Step) -> str:
+def _convert_set_value(step: Step) -> Value:
     """Write a value into a part of an array, by selecting elements of both."""
     step.refuse_inputs("StartsTensorList", "EndsTensorList", "StepsTensorList")
     attrs: SetValueAttrs = registry.find("set_value").make_forward_keywords(step.op.attrs, None)["attrs"]
@@ -23,7 +23,7 @@ def _convert_set_value(step: Step) -> str:
         numbers = attrs.make_value()
         value, shape = step.constant(numbers, numbers.dtype), list(numbers.shape)
     value, shape = _align(step, value, shape, attrs)
-    value = step.cast(value, step.dtype("Input"))
+    value = value.cast(step.dtype("Input"))
     mask = np.ones([1] * len(shape), bool)
     for axis, chosen in places.items():
         count = step.shape("Input")[axis]
@@ -32,8 +32,8 @@ def _convert_set_value(step: Step) -> str:
         if shape[axis] != 1:
             sources = np.zeros(count, np.int64)
             sources[chosen] = np.arange(len(chosen))
-            value = step.add("Gather", value, step.constant(sources, np.int64), axis=axis)
-    return step.add("Where", step.constant(mask, np.bool_), value, step.input("Input"))
+            value = value.take(step.constant(sources, np.int64), axis)
+    return step.constant(mask, np.bool_).where(value, step.input("Input"))
 
 
 def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
@@ -49,7 +49,7 @@ def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
     return found
 
 
-def _align(step: Step, value: str, shape: Sequence[int], attrs: SetValueAttrs) -> tuple[str, list[int]]:
+def _align(step: Step, value: Value, shape: Sequence[int], attrs: SetValueAttrs) -> tuple[Value, list[int]]:
     """Return the value with the dims of the array: dims that the index dropped are added, new dims are
     removed.
     """
@@ -61,11 +61,11 @@ def _align(step: Step, value: str, shape: Sequence[int], attrs: SetValueAttrs) -
     missing = len(kept) - len(shape)
     if missing < 0:
         step.refuse(f"a value of shape {list(shape)} has more dims than the part that is written")
-    value, dims = step.unsqueeze(value, *range(missing)), [1] * missing + list(shape)
+    value, dims = value.unsqueeze(*range(missing)), [1] * missing + list(shape)
     new = [place for place, kind in enumerate(kept) if kind is None]
-    value = step.squeeze(value, *new)
+    value = value.squeeze(*new)
     dims = [size for place, size in enumerate(dims) if place not in new]
     for axis in sorted(attrs.decrease_axes):
-        value = step.unsqueeze(value, axis)
+        value = value.unsqueeze(axis)
         dims.insert(axis, 1)
     return value, dims

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core import VarType
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES
 from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.elementwise.names import BITS, COMPARISONS, LOGIC
@@ -30,46 +31,46 @@ def find_number(node: Node, index: int) -> Any:
 
 
 @reads(*_BINARY)
-def _read_binary(node: Node) -> str:
+def _read_binary(node: Node) -> Expression:
     return node.emit(_BINARY[node.type], *_align(node))
 
 
-def _align(node: Node) -> tuple[str, str]:
+def _align(node: Node) -> tuple[Expression, Expression]:
     """Return both inputs; before version 7, the second is aligned with dims from ``axis`` of the first."""
     x, y = node.input(), node.input(1)
     if node.opset < 7 and node.attr("broadcast") and node.attr("axis") is not None:
         spare = node.rank() - node.axis(0) - node.rank(1)
-        y = node.unsqueeze(y, *range(node.rank(1), node.rank(1) + spare))
+        y = y.unsqueeze(*range(node.rank(1), node.rank(1) + spare))
     elif node.type in ("Div", "Mod", "Pow"):  # Fluid exchanges the inputs where the first has fewer dims
-        x = node.unsqueeze(x, *range(len(node.shape(y)) - len(node.shape(x))))
+        x = x.unsqueeze(*range(len(y.shape) - len(x.shape)))
     return x, y
 
 
 @reads("Div")
-def _read_div(node: Node) -> str:
+def _read_div(node: Node) -> Expression:
     """Divide; integer division truncates, as in C."""
     kind = "elementwise_div" if node.dtype().kind == "f" else "elementwise_floordiv"
     return node.emit(kind, *_align(node))
 
 
 @reads("Mod")
-def _read_mod(node: Node) -> str:
+def _read_mod(node: Node) -> Expression:
     """Compute the remainder, with the sign of the divisor or, with fmod, of the dividend."""
     x, y = _align(node)
     whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
     if not whole and as_c:
-        rest = node.emit("elementwise_mod", node.emit("abs", x), node.emit("abs", y))
-        return node.emit("elementwise_mul", node.emit("sign", x), rest)
+        rest = node.emit("elementwise_mod", abs(x), abs(y))
+        return node.emit("sign", x) * rest
     rest = node.emit("elementwise_mod", x, y)  # of whole numbers as in C
     if whole and not as_c:
-        rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
+        rest = node.emit("elementwise_mod", rest + y, y)
     if not whole:  # for infinite divisors, where Fluid's gives NaN
         x, y, rest = node.broadcast(x, y, rest)
-        signs = node.emit("elementwise_mul", x, node.emit("sign", y))
+        signs = x * node.emit("sign", y)
         apart = compare(node, "less_than", signs, node.like(0.0))
-        far = node.emit("where", {"Condition": apart, "X": y, "Y": x})
+        far = apart.where(y, x)
         is_far = node.emit("logical_and", node.emit("isinf_v2", y), node.emit("isfinite_v2", x))
-        rest = node.emit("where", {"Condition": is_far, "X": far, "Y": rest})
+        rest = is_far.where(far, rest)
     return rest
 
 
@@ -85,25 +86,25 @@ def _read_pow(node: Node) -> None:
             node.give(node.emit("pow", x, factor=float(exponent)))
         return
     x, exponent = _align(node)
-    node.give(node.emit("elementwise_pow", x, node.cast(exponent, node.dtype())))
+    node.give(node.emit("elementwise_pow", x, exponent.cast(node.dtype())))
 
 
 @reads(*_SEVERAL)
-def _read_several(node: Node) -> str:
+def _read_several(node: Node) -> Expression:
     out, *others = node.inputs()
     for other in others:
         out = node.emit(_SEVERAL[node.type], out, other)
-    return node.scale(out, 1 / node.count) if node.type == "Mean" else out
+    return out.scale(1 / node.count) if node.type == "Mean" else out
 
 
 @reads(*_COMPARISONS)
-def _read_comparison(node: Node) -> str:
+def _read_comparison(node: Node) -> Expression:
     return compare(node, _COMPARISONS[node.type], *_align(node))
 
 
-def compare(node: Node, kind: str, x: str, y: str) -> str:
+def compare(node: Node, kind: str, x: Expression, y: Expression) -> Expression:
     """Compare tensors of any broadcastable shapes; Fluid broadcasts only the second one."""
-    shapes = node.shape(x), node.shape(y)
+    shapes = x.shape, y.shape
     if _covers(*shapes):
         return node.emit(kind, x, y, axis=-1)
     if _covers(*reversed(shapes)):
@@ -120,11 +121,11 @@ def _covers(x: Sequence[int], y: Sequence[int]) -> bool:
 
 
 @reads("Equal")
-def _read_equal(node: Node) -> str:
+def _read_equal(node: Node) -> Expression:
     """Compare exactly; Fluid's equal tolerates small differences, and does not accept bools."""
     x, y = node.input(), node.input(1)
     if node.dtype().kind == "b":
-        x, y = node.cast(x, VarType.INT32), node.cast(y, VarType.INT32)
+        x, y = x.cast(VarType.INT32), y.cast(VarType.INT32)
     if node.dtype().kind != "f":
         return compare(node, "equal", x, y)
     least, most = (compare(node, kind, x, y) for kind in ("less_equal", "greater_equal"))
@@ -132,17 +133,17 @@ def _read_equal(node: Node) -> str:
 
 
 @reads("Not", "BitwiseNot")
-def _read_not(node: Node) -> str:
+def _read_not(node: Node) -> Expression:
     return node.emit("logical_not" if node.type == "Not" else "bitwise_not", node.input())
 
 
 @reads("And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
-def _read_pair(node: Node) -> str:
+def _read_pair(node: Node) -> Expression:
     return node.emit(_PAIRS[node.type], *node.broadcast(node.input(), node.input(1)))
 
 
 @reads("BitShift")
-def _read_bit_shift(node: Node) -> str:
+def _read_bit_shift(node: Node) -> Expression:
     kind = f"bitwise_{node.attr('direction', '').lower()}_shift"
     return node.emit(kind, *node.broadcast(node.input(), node.input(1)))
 
@@ -156,7 +157,7 @@ def _read_clip(node: Node) -> None:
             x = node.emit(kind, x, node.input(index))
         elif node.attr(name) is not None:
             x = node.emit(kind, x, node.constant([node.attr(name)], np.int64 if whole else np.float32))
-    if x == node.input():
+    if x.name == node.value().name:
         node.alias(node.value())
     else:
         node.give(x)
@@ -175,7 +176,7 @@ def _read_cast(node: Node) -> None:
     if node.variable().dtype == ELEMENT_TYPES[target]:
         node.alias(node.value())
     else:
-        node.give(node.cast(x, ELEMENT_TYPES[target]))
+        node.give(x.cast(ELEMENT_TYPES[target]))
 
 
 @reads("CastLike")
@@ -184,7 +185,7 @@ def _read_cast_like(node: Node) -> None:
     if known is not None and known.size == 1:  # a fill value, which must be known
         node.graph.known[node.proto.output[0]] = known.astype(node.dtype(1))
         return
-    node.give(node.cast(node.input(), node.dtype(1)))
+    node.give(node.input().cast(node.dtype(1)))
 
 
 @reads("Identity")
@@ -198,19 +199,19 @@ def _read_dropout(node: Node) -> None:
     if node.has(2) and find_number(node, 2) in (None, True):
         node.refuse("it is in training mode")
     if node.wants(1):
-        ones = node.scale(node.emit("fill_zeros_like", node.input()), 1.0, 1.0)
-        node.give(node.cast(ones, VarType.BOOL), 1)
+        ones = node.input().zeros().scale(1.0, 1.0)
+        node.give(ones.cast(VarType.BOOL), 1)
     node.alias(node.value())
 
 
 @reads("CumSum")
-def _read_cumsum(node: Node) -> str:
+def _read_cumsum(node: Node) -> Expression:
     axis = node.normalize(int(node.known(1).reshape(-1)[0]), node.rank())
     options = {name: bool(node.attr(name, 0)) for name in ("exclusive", "reverse")}
     return node.emit("cumsum", node.input(), axis=axis, **options)
 
 
 @reads("Where")
-def _read_where(node: Node) -> str:
+def _read_where(node: Node) -> Expression:
     condition, x, y = node.broadcast(*node.inputs())
-    return node.emit("where", {"Condition": condition, "X": x, "Y": y})
+    return condition.where(x, y)

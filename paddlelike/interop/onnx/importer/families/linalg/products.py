@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import Node, reads
 
 
-def _multiply(node: Node, x: str, y: str, dims_x: tuple[int, ...], dims_y: tuple[int, ...]) -> str:
+def _multiply(
+    node: Node, x: Expression, y: Expression, dims_x: tuple[int, ...], dims_y: tuple[int, ...]
+) -> Expression:
     """Return the product, by an operator of Fluid if it has one, otherwise of Paddle 2."""
     if len(dims_y) == 2 and len(dims_x) >= 2:
         return node.emit("mul", x, y, x_num_col_dims=len(dims_x) - 1)
@@ -31,27 +34,27 @@ def _find_dims(x: tuple[int, ...], y: tuple[int, ...]) -> list[int]:
 
 
 @reads("MatMul")
-def _read_matmul(node: Node) -> str:
+def _read_matmul(node: Node) -> Expression:
     return _multiply(node, node.input(), node.input(1), node.dims(), node.dims(1))
 
 
 @reads("Gemm")
-def _read_gemm(node: Node) -> str:
+def _read_gemm(node: Node) -> Expression:
     """Compute ``alpha A B + beta C``, each matrix transposed on request."""
     turned = bool(node.attr("transA", 0)), bool(node.attr("transB", 0))
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     x, y = node.input(), node.input(1)
     if turned == (False, False):
-        out = node.scale(node.emit("mul", x, y), alpha)
+        out = node.emit("mul", x, y).scale(alpha)
     else:
         out = node.emit("matmul", x, y, transpose_X=turned[0], transpose_Y=turned[1], alpha=alpha)
     if node.has(2) and beta:
-        out = node.emit("elementwise_add", out, node.scale(node.input(2), beta))
+        out = out + node.input(2).scale(beta)
     return out
 
 
 @reads("Einsum")
-def _read_einsum(node: Node) -> str:
+def _read_einsum(node: Node) -> Expression:
     equation = "".join(node.attr("equation", "").split())
     if "->" not in equation:
         letters = equation.replace(",", "").replace("...", "")
@@ -69,5 +72,5 @@ def _read_einsum(node: Node) -> str:
 
 
 @reads("Det")
-def _read_det(node: Node) -> str:
+def _read_det(node: Node) -> Expression:
     return node.emit("determinant", {"Input": node.input()}, shaped=node.dims()[:-2])

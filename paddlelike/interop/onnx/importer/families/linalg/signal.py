@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from paddlelike.core import VarType
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import Node, reads
 
 
-def _transform(node: Node, x: str, axis: int, *, real: bool, forward: bool = True, half: bool = False) -> str:
+def _transform(
+    node: Node, x: Expression, axis: int, *, real: bool, forward: bool = True, half: bool = False
+) -> Expression:
     """Return the transform of real or complex numbers; ``half``: only the half that determines the rest."""
     options = {"axes": [axis], "normalization": "backward", "forward": forward}
-    dims, wide = list(node.shape(x)), node.graph.variable(x).dtype
+    dims, wide = list(x.shape), x.variable.dtype
     if half:
         dims[axis] = dims[axis] // 2 + 1 if dims[axis] >= 0 else -1
     kind = VarType.COMPLEX128 if wide in (VarType.FP64, VarType.COMPLEX128) else VarType.COMPLEX64
@@ -18,21 +21,21 @@ def _transform(node: Node, x: str, axis: int, *, real: bool, forward: bool = Tru
     return node.emit("fft_c2c", x, typed=kind, shaped=dims, **options)
 
 
-def _as_complex(node: Node, x: str) -> str:
+def _as_complex(node: Node, x: Expression) -> Expression:
     """Return pairs of numbers as complex numbers."""
-    kind = VarType.COMPLEX128 if node.graph.variable(x).dtype == VarType.FP64 else VarType.COMPLEX64
-    return node.emit("as_complex", x, typed=kind, shaped=node.shape(x)[:-1])
+    kind = VarType.COMPLEX128 if x.variable.dtype == VarType.FP64 else VarType.COMPLEX64
+    return node.emit("as_complex", x, typed=kind, shaped=x.shape[:-1])
 
 
-def _give_pairs(node: Node, x: str) -> None:
-    wide = node.graph.variable(x).dtype == VarType.COMPLEX128
-    dims = (*node.shape(x), 2)
+def _give_pairs(node: Node, x: Expression) -> None:
+    wide = x.variable.dtype == VarType.COMPLEX128
+    dims = (*x.shape, 2)
     node.give(node.emit("as_real", x, typed=VarType.FP64 if wide else VarType.FP32, shaped=dims))
 
 
-def _as_float(node: Node, name: str) -> str:
-    wide = node.graph.variable(name).dtype == VarType.FP64
-    return node.cast(name, VarType.FP64 if wide else VarType.FP32)
+def _as_float(node: Node, x: Expression) -> Expression:
+    wide = x.variable.dtype == VarType.FP64
+    return x.cast(VarType.FP64 if wide else VarType.FP32)
 
 
 @reads("DFT")
@@ -47,7 +50,7 @@ def _read_dft(node: Node) -> None:
     if dims[-1] not in (1, 2):
         node.refuse(f"its input has dims {dims}")
     x, real = _as_float(node, node.input()), dims[-1] == 1
-    kind = node.graph.variable(x).dtype
+    kind = x.variable.dtype
     length = int(node.known(1).reshape(-1)[0]) if node.has(1) else None
     held = length if length is None or forward or not half else length // 2 + 1
     if held is not None and held != dims[axis]:
@@ -55,18 +58,18 @@ def _read_dft(node: Node) -> None:
             node.refuse(f"its length is {length}, that of its input is not known")
         sizes = [0, 0] * rank
         sizes[2 * axis + 1] = max(held - dims[axis], 0)
-        x = node.emit("pad", node.slice(x, axis, 0, held), paddings=sizes, pad_value=0.0)
+        x = node.emit("pad", x.slice(axis, 0, held), paddings=sizes, pad_value=0.0)
     if not forward and half:
         size = 2 * (dims[axis] - 1) if length is None else length
         if real:
-            x = node.emit("concat", [x, node.emit("fill_zeros_like", x)], axis=rank - 1)
+            x = node.emit("concat", [x, x.zeros()], axis=rank - 1)
         x = _as_complex(node, x)
         given = {"axes": [axis], "normalization": "backward", "forward": False, "last_dim_size": size}
         shaped = [size if i == axis else dim for i, dim in enumerate(dims[:-1])]
         out = node.emit("fft_c2r", x, typed=kind, shaped=shaped, **given)
-        node.give(node.unsqueeze(out, rank - 1))
+        node.give(out.unsqueeze(rank - 1))
         return
-    x = node.squeeze(x, rank - 1) if real else _as_complex(node, x)
+    x = x.squeeze(rank - 1) if real else _as_complex(node, x)
     _give_pairs(node, _transform(node, x, axis, real=real, forward=forward, half=half))
 
 
@@ -79,18 +82,16 @@ def _read_stft(node: Node) -> None:
     real = len(dims) == 2 or dims[-1] == 1
     x = _as_float(node, node.input())
     if len(dims) == 3:
-        x = node.squeeze(x, 2) if real else _as_complex(node, x)
+        x = x.squeeze(2) if real else _as_complex(node, x)
     count = (dims[1] - length) // step + 1 if dims[1] >= 0 else -1
-    kind = node.graph.variable(x).dtype
+    kind = x.variable.dtype
     frames = node.emit(
         "frame", x, frame_length=length, hop_length=step, axis=-1, typed=kind, shaped=(dims[0], length, count)
     )
-    frames = node.transpose(frames, [0, 2, 1])
+    frames = frames.transpose([0, 2, 1])
     if node.has(2):
         window = _as_float(node, node.input(2))
         if not real:
-            window = node.emit(
-                "complex", window, node.emit("fill_zeros_like", window), typed=kind, shaped=(length,)
-            )
-        frames = node.emit("elementwise_mul", frames, window)
+            window = node.emit("complex", window, window.zeros(), typed=kind, shaped=(length,))
+        frames = frames * window
     _give_pairs(node, _transform(node, frames, 2, real=real, half=half and real))

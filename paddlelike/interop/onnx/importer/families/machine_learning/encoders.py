@@ -10,30 +10,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddlelike.core import Array, VarType
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import ML, Node, reads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
+def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> Expression:
     """Compare each element with each key, along a new last dim. LabelEncoder matches NaN since version 4."""
     table = np.asarray(keys, dtype)
-    x = node.unsqueeze(node.cast(node.input(), dtype), node.rank())
+    x = node.input().cast(dtype).unsqueeze(node.rank())
     found = node.emit("equal", x, node.constant(table, dtype), axis=-1)
     if not np.isnan(table).any() or (node.type == "LabelEncoder" and node.opset < 4):
         return found
-    missing = node.cast(node.emit("not_equal", x, x, axis=-1), VarType.FP32)
+    missing = node.emit("not_equal", x, x, axis=-1).cast(VarType.FP32)
     also = node.emit("equal", missing, node.constant(np.where(np.isnan(table), 1, 2), np.float32), axis=-1)
     return node.emit("logical_or", found, also)
 
 
-def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
+def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> Expression:
     """Return the index of each element among the keys, with a last dim of 1; if absent, the number of
     keys.
     """
-    hit = node.cast(find_keys(node, keys, dtype), VarType.FP32)
-    other = node.scale(node.reduce("max", hit, -1), -1, 1)
+    hit = find_keys(node, keys, dtype).cast(VarType.FP32)
+    other = hit.reduce("max", -1).scale(-1, 1)
     both = node.emit("concat", [hit, other], axis=node.rank())
     return node.emit("arg_max", both, axis=node.rank(), keepdims=True, dtype=int(VarType.INT64))
 
@@ -47,7 +48,7 @@ def _find_attribute(node: Node, name: str) -> Array | None:
 
 
 @reads(f"{ML}LabelEncoder")
-def _read_label_encoder(node: Node) -> str:
+def _read_label_encoder(node: Node) -> Expression:
     """Map numbers to numbers; an unknown key gives the default."""
     keys, values = _find_attribute(node, "keys"), _find_attribute(node, "values")
     if keys is None or values is None:
@@ -61,7 +62,7 @@ def _read_label_encoder(node: Node) -> str:
 
 
 @reads(f"{ML}OneHotEncoder")
-def _read_one_hot_encoder(node: Node) -> str:
+def _read_one_hot_encoder(node: Node) -> Expression:
     """Encode categories one-hot. An unknown category gives zeros, or an error unless ``zeros`` is set."""
     categories = node.attr("cats_int64s")
     if not categories:
@@ -71,14 +72,14 @@ def _read_one_hot_encoder(node: Node) -> str:
 
 
 @reads(f"{ML}Imputer")
-def _read_imputer(node: Node) -> str:
+def _read_imputer(node: Node) -> Expression:
     """Replace elements that have a given value, by one value per column or for all."""
     whole = node.dtype().kind in "iu"
     values = node.attr("imputed_value_int64s" if whole else "imputed_value_floats")
     old = node.attr("replaced_value_int64" if whole else "replaced_value_float", 0)
     if not values or len(values) not in (1, node.dims()[-1]):
         node.fail(f"{len(values or [])} values for inputs of dims {list(node.dims())}")
-    missing = node.squeeze(find_keys(node, [old], node.dtype()), node.rank())
-    new = node.scale(node.cast(missing, node.dtype()), 0)
-    new = node.emit("elementwise_add", new, node.constant(values, node.dtype()))
-    return node.emit("where", {"Condition": missing, "X": new, "Y": node.input()})
+    missing = find_keys(node, [old], node.dtype()).squeeze(node.rank())
+    new = missing.cast(node.dtype()).scale(0)
+    new = new + node.constant(values, node.dtype())
+    return missing.where(new, node.input())

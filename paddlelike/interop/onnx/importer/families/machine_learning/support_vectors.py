@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.core import Array, VarType
 from paddlelike.framework import Variable
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
     as_float,
     find_best,
@@ -18,25 +19,25 @@ from paddlelike.interop.onnx.importer.families.machine_learning.linear_models im
 from paddlelike.interop.onnx.importer.node import ML, Node, reads
 
 
-def compare_vectors(node: Node, vectors: Array) -> str:
+def compare_vectors(node: Node, vectors: Array) -> Expression:
     """Return the kernel of every row with every support vector, ``(N, vectors)``."""
     gamma, coef, degree = (node.attr("kernel_params") or [0.0, 0.0, 0.0])[:3]
     kind, x = node.attr("kernel_type", "LINEAR"), as_float(node)
-    product = node.emit("mul", x, node.graph.add_parameter("support_vectors", vectors.T))
+    product = node.emit("mul", x, node.parameter("support_vectors", vectors.T))
     if kind == "LINEAR":
         return product
     if kind == "POLY":
-        return node.emit("pow", node.scale(product, gamma, coef), factor=float(degree))
+        return node.emit("pow", product.scale(gamma, coef), factor=float(degree))
     if kind == "SIGMOID":
-        return node.emit("tanh", node.scale(product, gamma, coef))
-    rows = node.reduce("sum", node.emit("square", x), 1)
-    far = node.emit("elementwise_sub", rows, node.scale(product, 2.0))
-    far = node.emit("elementwise_add", far, node.constant((vectors**2).sum(1), np.float32))
-    return node.emit("exp", node.scale(far, -gamma))
+        return node.emit("tanh", product.scale(gamma, coef))
+    rows = node.emit("square", x).reduce("sum", 1)
+    far = rows - product.scale(2.0)
+    far = far + node.constant((vectors**2).sum(1), np.float32)
+    return node.emit("exp", far.scale(-gamma))
 
 
 @reads(f"{ML}SVMRegressor")
-def _read_svm_regressor(node: Node) -> str:
+def _read_svm_regressor(node: Node) -> Expression:
     weights = np.array(node.attr("coefficients"), np.float32)
     if node.attr("one_class", 0):
         node.refuse("it detects outliers")
@@ -46,9 +47,9 @@ def _read_svm_regressor(node: Node) -> str:
         near = compare_vectors(node, vectors)
     else:
         near = as_float(node)
-    out = node.emit("mul", near, node.graph.add_parameter("coefficients", weights.reshape(-1, 1)))
+    out = node.emit("mul", near, node.parameter("coefficients", weights.reshape(-1, 1)))
     bias = np.array(node.attr("rho") or [0.0], np.float32)
-    return transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32)))
+    return transform(node, out + node.constant(bias, np.float32))
 
 
 @reads(f"{ML}SVMClassifier")
@@ -69,17 +70,15 @@ def _read_svm_classifier(node: Node) -> None:
         mine, theirs = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
         weights[mine, column] = coefficients[j - 1, mine]
         weights[theirs, column] = coefficients[i, theirs]
-    scores = node.emit(
-        "mul", compare_vectors(node, vectors), node.graph.add_parameter("coefficients", weights)
-    )
-    scores = node.emit("elementwise_add", scores, node.constant(node.attr("rho"), np.float32))
-    won = node.cast(node.emit("greater_than", scores, node.constant([0], np.float32), axis=-1), VarType.FP32)
+    scores = node.emit("mul", compare_vectors(node, vectors), node.parameter("coefficients", weights))
+    scores = scores + node.constant(node.attr("rho"), np.float32)
+    won = node.emit("greater_than", scores, node.constant([0], np.float32), axis=-1).cast(VarType.FP32)
     first, second = (np.zeros((len(pairs), classes), np.float32) for _ in range(2))
     for row, (i, j) in enumerate(pairs):
         first[row, i], second[row, j] = 1, 1
     votes = node.emit("mul", won, node.constant(first, np.float32))
-    lost = node.emit("mul", node.scale(won, -1, 1), node.constant(second, np.float32))
-    votes = node.emit("elementwise_add", votes, lost)
+    lost = node.emit("mul", won.scale(-1, 1), node.constant(second, np.float32))
+    votes = votes + lost
     if node.wants(0):
         give_label(node, find_best(node, votes), classes)
     if node.attr("prob_a") and node.wants(1):
@@ -89,7 +88,9 @@ def _read_svm_classifier(node: Node) -> None:
     node.give(scores, 1)
 
 
-def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], classes: int) -> str:
+def _find_probabilities(
+    node: Node, scores: Expression, pairs: list[tuple[int, int]], classes: int
+) -> Expression:
     """Return the probability of each class, computed from the probabilities of the pairs.
 
     The second method of Wu, Lin and Weng (2004), as LIBSVM has it: p minimizes ``p Q p`` one class after the
@@ -97,25 +98,25 @@ def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], c
     """
     from paddlelike import layers
 
-    block, dtype = node.graph.program.current_block(), np.float32
+    dtype = np.float32
     slope, shift = (node.constant(node.attr(name), dtype) for name in ("prob_a", "prob_b"))
-    fitted = node.emit("elementwise_add", node.emit("elementwise_mul", scores, slope), shift)
-    won = node.emit("clip", node.emit("sigmoid", node.scale(fitted, -1)), min=1e-7, max=1 - 1e-7)
+    fitted = scores * slope + shift
+    won = node.emit("clip", node.emit("sigmoid", fitted.scale(-1)), min=1e-7, max=1 - 1e-7)
     first, second = (np.zeros((len(pairs), classes, classes), dtype) for _ in range(2))
     for row, (i, j) in enumerate(pairs):
         first[row, i, j], second[row, j, i] = 1, 1
     own = np.zeros((classes, classes, classes), dtype)
     own[(np.arange(classes),) * 3] = 1
 
-    def spread(x: str, places: Array) -> Variable:
+    def spread(x: Expression, places: Array) -> Variable:
         flat = node.emit("mul", x, node.constant(places.reshape(len(places), -1), dtype))
-        return block.var(node.reshape(flat, -1, classes, classes))
+        return flat.reshape(-1, classes, classes).variable
 
-    r = spread(won, first) + spread(node.scale(won, -1, 1), second)
+    r = spread(won, first) + spread(won.scale(-1, 1), second)
     diagonal = layers.reduce_sum(layers.square(r), dim=1)
-    q = spread(diagonal.name, own) - r * layers.transpose(r, [0, 2, 1])
+    q = spread(Expression(node.graph, diagonal.name), own) - r * layers.transpose(r, [0, 2, 1])
     p = diagonal * 0 + 1 / classes
-    units = layers.unstack(block.var(node.constant(np.eye(classes), dtype)))
+    units = layers.unstack(node.constant(np.eye(classes), dtype).variable)
     limit = layers.fill_constant([1], "float32", 0.005 / classes)
     turn, most = (layers.fill_constant([1], "int64", number) for number in (0, max(100, classes)))
     going = layers.less_than(turn, most)
@@ -134,4 +135,4 @@ def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], c
         layers.assign(p + (new - p) * layers.cast(active, "float32"), p)
         layers.increment(turn, in_place=True)
         layers.assign(layers.logical_and(turn < most, layers.reduce_any(active)), going)
-    return str(p.name)
+    return Expression(node.graph, str(p.name))

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core import Array, VarType
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
     as_float,
     find_best,
@@ -86,15 +87,15 @@ def _walk(node: Node) -> _Trees:
     return _Trees(list(features), list(limits), list(modes), list(map(bool, missing)), ways, leaves)
 
 
-def _reach_leaves(node: Node, trees: _Trees) -> str:
+def _reach_leaves(node: Node, trees: _Trees) -> Expression:
     """Return which leaves each row reaches, float32 ``(N, leaves)``."""
     modes = sorted(set(trees.modes))
     if not set(modes) <= _COMPARISONS.keys():
         node.refuse(f"its nodes compare by {modes}")
     x = as_float(node)
     if not trees.features:
-        ones = node.scale(node.reduce("sum", node.emit("fill_zeros_like", x), 1), bias=1)
-        return node.emit("elementwise_mul", ones, node.constant(np.ones((1, len(trees.leaves))), np.float32))
+        ones = x.zeros().reduce("sum", 1).scale(bias=1)
+        return ones * node.constant(np.ones((1, len(trees.leaves))), np.float32)
     places = node.constant(trees.features, np.int64)
     chosen = node.emit("index_select", {"X": x, "Index": places}, dim=1)
     limits = node.constant(trees.limits, np.float32)
@@ -105,20 +106,17 @@ def _reach_leaves(node: Node, trees: _Trees) -> str:
         masks.append(
             [one and mode != "BRANCH_NEQ" for one, mode in zip(trees.missing, trees.modes, strict=True)]
         )
-    floats = [node.cast(part, VarType.FP32) for part in parts.values()]
+    floats = [part.cast(VarType.FP32) for part in parts.values()]
     if len(floats) > 1:
-        floats = [
-            node.emit("elementwise_mul", one, node.constant(mask, np.float32), axis=-1)
-            for one, mask in zip(floats, masks, strict=True)
-        ]
+        floats = [one * node.constant(mask, np.float32) for one, mask in zip(floats, masks, strict=True)]
     true = node.emit("sum", {"X": floats}) if len(floats) > 1 else floats[0]
     right = node.emit("mul", true, node.constant(trees.ways, np.float32))
     needed = (trees.ways == 1).sum(0) - 0.5
     reached = node.emit("greater_than", right, node.constant(needed, np.float32), axis=-1)
-    return node.cast(reached, VarType.FP32)
+    return reached.cast(VarType.FP32)
 
 
-def _add_leaves(node: Node, prefix: str, count: int) -> str:
+def _add_leaves(node: Node, prefix: str, count: int) -> Expression:
     """Return the sums of the leaves' weights, ``(N, count)``."""
     trees = _walk(node)
     weights = np.zeros((len(trees.leaves), count), np.float32)
@@ -129,16 +127,16 @@ def _add_leaves(node: Node, prefix: str, count: int) -> str:
         weights[trees.leaves[tree, number], target] += weight
     out = node.emit("mul", _reach_leaves(node, trees), node.constant(weights, np.float32))
     base = node.attr("base_values")
-    return node.emit("elementwise_add", out, node.constant(base, np.float32)) if base else out
+    return out + node.constant(base, np.float32) if base else out
 
 
 @reads(f"{ML}TreeEnsembleRegressor")
-def _read_tree_regressor(node: Node) -> str:
+def _read_tree_regressor(node: Node) -> Expression:
     if node.attr("aggregate_function", "SUM") not in ("SUM", "AVERAGE"):
         node.refuse(f"aggregate_function is {node.attr('aggregate_function')}")
     out = _add_leaves(node, "target", node.attr("n_targets", 1))
     if node.attr("aggregate_function", "SUM") == "AVERAGE":
-        out = node.scale(out, 1 / len(set(_list(node, "treeids"))))
+        out = out.scale(1 / len(set(_list(node, "treeids"))))
     return transform(node, out)
 
 
@@ -150,12 +148,12 @@ def _read_tree_classifier(node: Node) -> None:
     if count == 2 and len(targets) == 1:
         first = targets.pop()
         scores = _add_leaves(node, "class", 2)
-        score = node.slice(scores, 1, first, first + 1)
+        score = scores.slice(1, first, first + 1)
         if node.attr("post_transform", "NONE") == "NONE":
-            both = node.emit("concat", [node.scale(score, -1, 1), score], axis=1)
+            both = node.emit("concat", [score.scale(-1, 1), score], axis=1)
         elif node.attr("post_transform") == "LOGISTIC":
             chance = node.emit("sigmoid", score)
-            both = node.emit("concat", [node.scale(chance, -1, 1), chance], axis=1)
+            both = node.emit("concat", [chance.scale(-1, 1), chance], axis=1)
         else:
             node.refuse(f"post_transform is {node.attr('post_transform')} for two classes")
         out = both

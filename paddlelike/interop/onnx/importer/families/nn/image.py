@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.interop.onnx.importer.expressions import (
+    MOST,
     Expression,
     count,
-    find_axes,
-    read_input,
-    read_size,
     spread,
 )
-from paddlelike.interop.onnx.importer.node import MOST, Node, reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def find_pads(
@@ -36,14 +34,14 @@ def find_pads(
     return found
 
 
-def as_image(node: Node, name: str, rank: int) -> str:
+def as_image(node: Node, x: Expression, rank: int) -> Expression:
     """Return a signal ``(N, C, L)`` as an image of height 1."""
-    return node.unsqueeze(name, 2) if rank == 3 else name
+    return x.unsqueeze(2) if rank == 3 else x
 
 
-def as_signal(node: Node, name: str, rank: int) -> str:
+def as_signal(node: Node, x: Expression, rank: int) -> Expression:
     """Return an image of height 1 as the original signal."""
-    return node.squeeze(name, 2) if rank == 3 else name
+    return x.squeeze(2) if rank == 3 else x
 
 
 def check_rank(node: Node) -> int:
@@ -72,22 +70,22 @@ def _add_height(found: dict[str, list[int]], rank: int) -> dict[str, list[int]]:
     return {name: ([0, 0] if name == "paddings" else [1]) + values for name, values in found.items()}
 
 
-def _add_bias(node: Node, out: str, rank: int) -> str:
+def _add_bias(node: Node, out: Expression, rank: int) -> Expression:
     if not node.has(2):
         return out
-    bias = node.reshape(node.input(2), -1, *(1,) * (rank - 2))
-    return node.emit("elementwise_add", out, bias)
+    bias = node.input(2).reshape(-1, *(1,) * (rank - 2))
+    return out + bias
 
 
 @reads("Conv")
-def _read_conv(node: Node) -> str:
+def _read_conv(node: Node) -> Expression:
     out = convolve(node, node.input(), node.input(1))
     return _add_bias(node, out, node.rank())
 
 
-def convolve(node: Node, x: str, weights: str) -> str:
+def convolve(node: Node, x: Expression, weights: Expression) -> Expression:
     """Return the convolution of images or signals, without a bias."""
-    rank, kernel = check_rank(node), node.shape(weights)[2:]
+    rank, kernel = check_rank(node), weights.shape[2:]
     windows = _add_height(_find_windows(node, kernel), rank)
     given = {"Input": as_image(node, x, rank), "Filter": as_image(node, weights, rank)}
     kind = "conv3d" if rank == 5 else "conv2d"
@@ -96,7 +94,7 @@ def convolve(node: Node, x: str, weights: str) -> str:
 
 
 @reads("ConvTranspose")
-def _read_conv_transpose(node: Node) -> str:
+def _read_conv_transpose(node: Node) -> Expression:
     """Read a transposed convolution. ``output_padding`` reduces the padding at the end, or adds zeros
     there.
     """
@@ -141,7 +139,7 @@ def _find_crops(
 
 
 @reads("Pad")
-def _read_pad(node: Node) -> str:
+def _read_pad(node: Node) -> Expression:
     """Pad a value, or crop it by negative pads; pads are an input since version 11."""
     if node.opset >= 11 and any(node.has(index) and node.find_known(index) is None for index in (1, 2, 3)):
         return _pad_by_places(node)
@@ -155,7 +153,7 @@ def _read_pad(node: Node) -> str:
     x = node.input()
     for axis, (low, high) in enumerate(pairs):
         if min(low, high) < 0:
-            x = node.slice(x, axis, max(-low, 0), high if high < 0 else MOST)
+            x = x.slice(axis, max(-low, 0), high if high < 0 else MOST)
     pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
     if mode == "constant":
         value = node.known(2).reshape(-1)[0].item() if node.has(2) else node.attr("value", 0.0)
@@ -171,21 +169,21 @@ def _read_pad(node: Node) -> str:
     return x
 
 
-def _pad_by_places(node: Node) -> str:
+def _pad_by_places(node: Node) -> Expression:
     """Return a value with computed pads: each dim is indexed, and the last index is the fill value."""
-    x, rank, mode = Expression(node, node.input()), node.rank(), node.attr("mode", "constant")
-    pads = read_input(node, 1)
+    x, rank, mode = node.input(), node.rank(), node.attr("mode", "constant")
+    pads = node.row(1)
     half = len(pads) // 2 if len(pads) > 0 else rank
-    axes = find_axes(node, 3, half)
+    axes = node.find_axes(3, half)
     lows, highs = (spread(each, axes, rank, 0) for each in (pads[:half], pads[half:]))
     for axis, (low, high) in enumerate(zip(lows, highs, strict=True)):
-        size = read_size(node, axis)
+        size = node.size(axis)
         at = count(-low, size + high)
         if mode == "constant":
-            filling = x.make("fill_zeros_like", node.slice(x.name, axis, 0, 1))
+            filling = x.slice(axis, 0, 1).zeros()
             if node.has(2):
-                filling = filling + Expression(node, node.cast(node.input(2), x.dtype))
-            x = x.make("concat", [x.name, filling.name], axis=axis)
+                filling = filling + node.input(2).cast(x.dtype)
+            x = node.emit("concat", [x, filling], axis=axis)
             inside = (at >= 0) * (at < size)
             at = at * inside + size * (1 - inside)
         elif mode == "edge":
@@ -198,28 +196,28 @@ def _pad_by_places(node: Node) -> str:
         else:
             node.refuse(f"mode is {mode!r}")
         x = x.take(at, axis)
-    return x.name
+    return x
 
 
-def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> str:
+def _surround(node: Node, x: Expression, axis: int, low: int, high: int, mode: str) -> Expression:
     """Return a value with parts of itself before and after it, along one dim."""
-    if 0 <= node.shape(x)[axis] - (mode == "reflect") < max(low, high) and mode != "edge":
+    if 0 <= x.shape[axis] - (mode == "reflect") < max(low, high) and mode != "edge":
         node.refuse("it wraps around a dim more than once")
     if mode == "wrap":
-        before = [node.slice(x, axis, -low, MOST)] if low else []
-        after = [node.slice(x, axis, 0, high)] if high else []
+        before = [x.slice(axis, -low, MOST)] if low else []
+        after = [x.slice(axis, 0, high)] if high else []
     elif mode == "edge":
-        before, after = [node.slice(x, axis, 0, 1)] * low, [node.slice(x, axis, -1, MOST)] * high
+        before, after = [x.slice(axis, 0, 1)] * low, [x.slice(axis, -1, MOST)] * high
     elif mode == "reflect":
-        before = [node.emit("flip", node.slice(x, axis, 1, low + 1), dims=[axis])] if low else []
-        after = [node.emit("flip", node.slice(x, axis, -high - 1, -1), dims=[axis])] if high else []
+        before = [node.emit("flip", x.slice(axis, 1, low + 1), dims=[axis])] if low else []
+        after = [node.emit("flip", x.slice(axis, -high - 1, -1), dims=[axis])] if high else []
     else:
         node.refuse(f"mode is {mode!r}")
     return node.emit("concat", [*before, x, *after], axis=axis) if before or after else x
 
 
 @reads("Col2Im")
-def _read_col2im(node: Node) -> str:
+def _read_col2im(node: Node) -> Expression:
     image, block = node.numbers(1), node.numbers(2)
     if image is None or block is None or len(image) != 2:
         node.refuse("it is not an image of two dims")
@@ -231,7 +229,7 @@ def _read_col2im(node: Node) -> str:
 
 
 @reads("DeformConv")
-def _read_deformable(node: Node) -> str:
+def _read_deformable(node: Node) -> Expression:
     pads = list(node.attr("pads", [0] * 4))
     if node.rank() != 4 or pads[:2] != pads[2:] or -1 in node.dims(2)[1:]:
         node.refuse("it is not an image of two dims, or pads its ends unevenly")
@@ -240,12 +238,12 @@ def _read_deformable(node: Node) -> str:
         mask = node.input(4)
     else:
         half = node.dims(2)[1] // 2
-        mask = node.scale(node.emit("fill_zeros_like", node.slice(offset, 1, 0, half)), 1.0, 1.0)
+        mask = offset.slice(1, 0, half).zeros().scale(1.0, 1.0)
     options = {"strides": node.attr("strides", [1, 1]), "dilations": node.attr("dilations", [1, 1])}
     options |= {"paddings": pads[:2], "groups": node.attr("group", 1), "im2col_step": 1}
     options["deformable_groups"] = node.attr("offset_group", 1)
     given = {"Input": node.input(), "Offset": offset, "Mask": mask, "Filter": node.input(1)}
     out = node.emit("deformable_conv", given, slot="Output", **options)
     if node.has(3):
-        out = node.emit("elementwise_add", out, node.reshape(node.input(3), 1, -1, 1, 1))
+        out = out + node.input(3).reshape(1, -1, 1, 1)
     return out

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("Softmax", "LogSoftmax")
-def _read_softmax(node: Node) -> str:
+def _read_softmax(node: Node) -> Expression:
     """Compute a softmax along one dim; before version 13 over all dims from ``axis`` on."""
     x, rank = node.input(), node.rank()
     axis = node.axis(-1 if node.opset >= 13 else 1)
@@ -19,25 +20,27 @@ def _read_softmax(node: Node) -> str:
         out = node.emit("softmax", x, axis=axis)
     else:
         dims = node.dims()
-        rows = node.reshape(x, *(0 for _ in dims[:axis]), -1)
+        rows = x.reshape(*(0 for _ in dims[:axis]), -1)
         out = node.emit("softmax", rows, axis=-1)
         if dims[axis:].count(-1) > 1:
             node.refuse(f"it normalizes over dims {dims[axis:]}, and more than one of them is unknown")
-        out = node.reshape(out, *(0 for _ in dims[:axis]), *dims[axis:])
+        out = out.reshape(*(0 for _ in dims[:axis]), *dims[axis:])
     if node.type == "LogSoftmax":  # log of softmax itself is -inf where that is too small
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
-        most = node.reduce("max", x, *axes)
-        moved = node.emit("elementwise_sub", x, most)
-        total = node.reduce("sum", node.emit("exp", moved), *axes)
-        out = node.emit("elementwise_sub", moved, node.emit("log", total))
+        most = x.reduce("max", *axes)
+        moved = x - most
+        total = node.emit("exp", moved).reduce("sum", *axes)
+        out = moved - node.emit("log", total)
     return out
 
 
 @reads("BatchNormalization")
-def _read_batch_norm(node: Node) -> str:
+def _read_batch_norm(node: Node) -> Expression:
     if node.attr("training_mode", 0) or any(node.wants(index) for index in range(1, 5)):
         node.refuse("it is in training mode")
-    parts = {name: node.input(index) for index, name in enumerate(("X", "Scale", "Bias", "Mean", "Variance"))}
+    parts = {
+        name: node.variable(index) for index, name in enumerate(("X", "Scale", "Bias", "Mean", "Variance"))
+    }
     options = {
         "is_test": True,
         "epsilon": float(node.attr("epsilon", 1e-5)),
@@ -64,24 +67,24 @@ def _read_batch_norm(node: Node) -> str:
         variable.stop_gradient = True
         if hasattr(variable, "trainable"):
             variable.trainable = False
-    return out.name
+    return Expression(node.graph, out.name)
 
 
-def _scale(node: Node, x: str, dims: Sequence[int]) -> str:
+def _scale(node: Node, x: Expression, dims: Sequence[int]) -> Expression:
     """Return the standardized values times the scale plus the bias, both along these dims."""
     for index, kind in ((1, "elementwise_mul"), (2, "elementwise_add")):
         if node.has(index):
-            x = node.emit(kind, x, node.reshape(node.input(index), *dims))
+            x = node.emit(kind, x, node.input(index).reshape(*dims))
     return x
 
 
 @reads("InstanceNormalization")
-def _read_instance_norm(node: Node) -> str:
+def _read_instance_norm(node: Node) -> Expression:
     parts = {"X": node.input(), "Scale": node.input(1), "Bias": node.input(2)}
     epsilon = float(node.attr("epsilon", 1e-5))
     if node.rank() == 3:
-        parts["X"] = node.unsqueeze(node.input(), 2)
-        return node.squeeze(node.emit("instance_norm", parts, epsilon=epsilon), 2)
+        parts["X"] = node.input().unsqueeze(2)
+        return node.emit("instance_norm", parts, epsilon=epsilon).squeeze(2)
     return node.emit("instance_norm", parts, epsilon=epsilon)
 
 
@@ -95,9 +98,9 @@ def _read_layer_norm(node: Node) -> None:
         and not wanted
         and all(math.prod(node.dims(i)) == math.prod(dims[axis:]) for i in (1, 2) if node.has(i))
     ):
-        parts = {"X": node.input(), "Scale": node.reshape(node.input(1), -1)}
+        parts = {"X": node.input(), "Scale": node.input(1).reshape(-1)}
         if node.has(2):
-            parts["Bias"] = node.reshape(node.input(2), -1)
+            parts["Bias"] = node.input(2).reshape(-1)
         node.give(node.emit("layer_norm", parts, slot="Y", **options))
         return
     axes = range(axis, len(dims))
@@ -111,23 +114,25 @@ def _read_layer_norm(node: Node) -> None:
     node.give(out)
 
 
-def _standardize(node: Node, x: str, axes: Sequence[int], epsilon: float) -> str:
+def _standardize(node: Node, x: Expression, axes: Sequence[int], epsilon: float) -> Expression:
     mean, deviation = _find_moments(node, x, axes, epsilon)
-    return node.emit("elementwise_div", node.emit("elementwise_sub", x, mean), deviation)
+    return (x - mean) / deviation
 
 
-def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
+def _find_moments(
+    node: Node, x: Expression, axes: Sequence[int], epsilon: float
+) -> tuple[Expression, Expression]:
     """Return the mean and the deviation over some dims, which stay as 1."""
-    mean = node.reduce("mean", x, *axes)
-    variance = node.reduce("mean", node.emit("square", node.emit("elementwise_sub", x, mean)), *axes)
-    return mean, node.emit("sqrt", node.scale(variance, bias=epsilon))
+    mean = x.reduce("mean", *axes)
+    variance = node.emit("square", x - mean).reduce("mean", *axes)
+    return mean, node.emit("sqrt", variance.scale(bias=epsilon))
 
 
 @reads("GroupNormalization")
-def _read_group_norm(node: Node) -> str:
+def _read_group_norm(node: Node) -> Expression:
     """Normalize groups. There is a scale per channel since version 21, before that one per group."""
     groups, dims = node.attr("num_groups"), node.dims()
-    rows = node.reshape(node.input(), 0, groups, -1)
+    rows = node.input().reshape(0, groups, -1)
     out = _standardize(node, rows, [2], float(node.attr("epsilon", 1e-5)))
     if node.opset < 21:
         out = _scale(node, out, (-1, 1))
@@ -136,22 +141,22 @@ def _read_group_norm(node: Node) -> str:
             "reshape2", {"X": out, "Shape": node.emit("shape", {"Input": node.input()})}, shape=list(dims)
         )
     else:
-        out = node.reshape(out, 0, *dims[1:])
+        out = out.reshape(0, *dims[1:])
     return out if node.opset < 21 else _scale(node, out, (-1, *(1,) * (len(dims) - 2)))
 
 
 @reads("LpNormalization")
-def _read_lp_normalization(node: Node) -> str:
+def _read_lp_normalization(node: Node) -> Expression:
     axis, order = node.axis(-1), node.attr("p", 2)
     size = node.emit("abs" if order == 1 else "square", node.input())
-    size = node.reduce("sum", size, axis)
+    size = size.reduce("sum", axis)
     size = size if order == 1 else node.emit("sqrt", size)
     least = node.like(np.finfo(node.dtype()).tiny)  # a row of zeros stays one
-    return node.emit("elementwise_div", node.input(), node.emit("elementwise_max", size, least))
+    return node.input() / size.maximum(least)
 
 
 @reads("LRN")
-def _read_lrn(node: Node) -> str:
+def _read_lrn(node: Node) -> Expression:
     """Convert an LRN; ONNX divides alpha by the size of the window."""
     size = node.attr("size")
     options = {
@@ -165,11 +170,11 @@ def _read_lrn(node: Node) -> str:
 
 
 @reads("RMSNormalization")
-def _read_rms(node: Node) -> str:
+def _read_rms(node: Node) -> Expression:
     """Divide by the root mean square over the dims from ``axis`` on."""
     axis = node.axis(-1)
-    x = node.cast(node.input(), np.float32) if node.attr("stash_type", 1) == 1 else node.input()
-    mean = node.reduce("mean", node.emit("square", x), *range(axis, node.rank()))
-    root = node.emit("sqrt", node.scale(mean, 1.0, float(node.attr("epsilon", 1e-5))))
-    normal = node.cast(node.emit("elementwise_div", x, root), node.dtype())
-    return node.emit("elementwise_mul", normal, node.input(1))
+    x = node.input().cast(np.float32) if node.attr("stash_type", 1) == 1 else node.input()
+    mean = node.emit("square", x).reduce("mean", *range(axis, node.rank()))
+    root = node.emit("sqrt", mean.scale(1.0, float(node.attr("epsilon", 1e-05))))
+    normal = (x / root).cast(node.dtype())
+    return normal * node.input(1)

@@ -9,22 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.image import as_image, as_signal, check_rank, find_pads
 from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("GlobalAveragePool", "GlobalMaxPool")
-def _read_global_pool(node: Node) -> str:
+def _read_global_pool(node: Node) -> Expression:
     kind = "mean" if node.type == "GlobalAveragePool" else "max"
-    return node.reduce(kind, node.input(), *range(2, check_rank(node)))
+    return node.input().reduce(kind, *range(2, check_rank(node)))
 
 
 @reads("GlobalLpPool")
-def _read_global_lp_pool(node: Node) -> str:
+def _read_global_lp_pool(node: Node) -> Expression:
     if node.attr("p", 2) != 2:
         node.refuse(f"p is {node.attr('p', 2)}")
-    total = node.reduce("sum", node.emit("square", node.input()), *range(2, check_rank(node)))
+    total = node.emit("square", node.input()).reduce("sum", *range(2, check_rank(node)))
     return node.emit("sqrt", total)
 
 
@@ -51,7 +52,7 @@ def _read_pool(node: Node) -> None:
     if rank == 3:
         kernel, strides, pads = [1, *kernel], [1, *strides], [0, 0, *pads]
     whole = node.dtype().kind != "f"
-    x = node.cast(x, VarType.FP32) if whole else x
+    x = x.cast(VarType.FP32) if whole else x
     options = {
         "pooling_type": "avg" if average else "max",
         "ksize": kernel,
@@ -62,12 +63,12 @@ def _read_pool(node: Node) -> None:
     }
     out = node.emit("pool3d" if rank == 5 else "pool2d", as_image(node, x, rank), **options)
     if node.type == "LpPool":
-        out = node.emit("sqrt", node.scale(out, float(np.prod(kernel))))
+        out = node.emit("sqrt", out.scale(float(np.prod(kernel))))
     node.give(as_signal(node, out, rank))
 
 
 @reads("MaxUnpool")
-def _read_unpool(node: Node) -> str:
+def _read_unpool(node: Node) -> Expression:
     """Scatter each element to its index in the flattened batch, and fill the rest with zeros."""
     check_rank(node)
     kernel = list(node.attr("kernel_shape"))
@@ -80,9 +81,9 @@ def _read_unpool(node: Node) -> str:
         for n, stride, k, low, high in zip(dims[2:], strides, kernel, pads[::2], pads[1::2], strict=True)
     ]
     whole = node.constant(np.zeros(math.prod([*dims[:2], *sizes])), node.dtype())
-    flat = {"Index": node.reshape(node.input(1), -1), "Value": node.reshape(node.input(), -1)}
+    flat = {"Index": node.input(1).reshape(-1), "Value": node.input().reshape(-1)}
     out = node.emit("put_along_axis", {"Input": whole} | flat, Axis=0, Reduce="assign")
-    out = node.reshape(out, *dims[:2], *sizes)
+    out = out.reshape(*dims[:2], *sizes)
     if node.has(2):
         wanted = node.numbers(2) or []
         more = [b - a for a, b in zip([*dims[:2], *sizes], wanted, strict=True)]
@@ -120,40 +121,36 @@ def _find_windows(
 def _read_windows(node: Node, sides: list[_Side]) -> None:
     """Compute a pool from an array of all windows, which has two dims for each dim of the image."""
     rank, power, average = node.rank(), float(node.attr("p", 2)), node.type != "MaxPool"
-    x = node.cast(node.input(), VarType.FP32) if node.dtype().kind != "f" else node.input()
+    x = node.input().cast(VarType.FP32) if node.dtype().kind != "f" else node.input()
     if node.type == "LpPool":
-        x = node.emit("pow", node.emit("abs", x), factor=power)
-    fill = 0.0 if average else float(np.finfo(numpy_dtype(node.graph.variable(x).dtype)).min)
+        x = node.emit("pow", abs(x), factor=power)
+    fill = 0.0 if average else float(np.finfo(numpy_dtype(x.variable.dtype)).min)
     x = node.emit("pad", x, paddings=[0] * 4 + [0, 1] * (rank - 2), pad_value=fill)
     for axis, side in enumerate(sides, 2):
         x = node.emit(
             "index_select", {"X": x, "Index": node.constant(side.places.reshape(-1), np.int64)}, dim=axis
         )
-    x = node.reshape(x, 0, 0, *(size for side in sides for size in side.places.shape))
+    x = x.reshape(0, 0, *(size for side in sides for size in side.places.shape))
     inner = list(range(3, 2 * rank - 2, 2))
-    out = node.reduce("sum" if average else "max", x, *inner, keep=False)
+    out = x.reduce("sum" if average else "max", *inner, keep=False)
     if node.type == "AveragePool":
         counts = functools.reduce(np.multiply.outer, [side.counted.sum(1) for side in sides])
-        out = node.emit(
-            "elementwise_mul", out, node.constant(1 / counts, numpy_dtype(node.graph.variable(out).dtype))
-        )
+        out = out * node.constant(1 / counts, numpy_dtype(out.variable.dtype))
     elif node.type == "LpPool":
         out = node.emit("pow", out, factor=1 / power)
-    node.give(node.cast(out, node.dtype()))
+    node.give(out.cast(node.dtype()))
     if node.wants(1):
         _give_places(node, x, inner, sides)
 
 
-def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> None:
+def _give_places(node: Node, x: Expression, inner: list[int], sides: list[_Side]) -> None:
     """Set the output to the index of the maximum of each window in the flattened batch."""
     batch, channels, *sizes = node.dims()
     if min(batch, channels) < 0:
         node.refuse("the indices of the maxima are an output, and the batch size is unknown")
     counts, ways = ([side.places.shape[i] for side in sides] for i in (0, 1))
-    rows = node.transpose(x, [0, 1, *(axis - 1 for axis in inner), *inner])
-    best = node.emit(
-        "arg_max", node.reshape(rows, 0, 0, *counts, math.prod(ways)), axis=-1, keepdims=True, dtype=3
-    )
+    rows = x.transpose([0, 1, *(axis - 1 for axis in inner), *inner])
+    best = node.emit("arg_max", rows.reshape(0, 0, *counts, math.prod(ways)), axis=-1, keepdims=True, dtype=3)
     by_columns = bool(node.attr("storage_order", 0))
     strides = [math.prod(sizes[:i] if by_columns else sizes[i + 1 :]) for i in range(len(sizes))]
     table = functools.reduce(
@@ -161,12 +158,12 @@ def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> No
     )
     order = [*range(0, 2 * len(sides), 2), *range(1, 2 * len(sides), 2)]
     known = node.constant(table.transpose(order).reshape(*counts, -1), np.int64)
-    chosen = node.cast(
-        compare(node, "equal", best, node.constant(np.arange(math.prod(ways)), np.int64)), VarType.INT64
+    chosen = compare(node, "equal", best, node.constant(np.arange(math.prod(ways)), np.int64)).cast(
+        VarType.INT64
     )
-    found = node.reduce("sum", node.emit("elementwise_mul", chosen, known), len(sides) + 2, keep=False)
+    found = (chosen * known).reduce("sum", len(sides) + 2, keep=False)
     firsts = np.arange(batch * channels).reshape(batch, channels, *[1] * len(sizes)) * math.prod(sizes)
-    node.give(node.emit("elementwise_add", found, node.constant(firsts, np.int64)), 1)
+    node.give(found + node.constant(firsts, np.int64), 1)
 
 
 def _reach_over(n: int, kernel: int, stride: int, pads: list[int]) -> int:

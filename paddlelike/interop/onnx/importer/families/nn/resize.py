@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core import Array, VarType
-from paddlelike.interop.onnx.importer.expressions import Expression, count, read_input, read_size
+from paddlelike.interop.onnx.importer.expressions import Expression, count
 from paddlelike.interop.onnx.importer.node import AT_RUN, Node, reads
 from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.ops.nn.image.interpolate import scale_sizes
@@ -42,9 +42,9 @@ def _read_resize(node: Node) -> None:
         outside = outside | np.expand_dims(beyond, [i for i in range(len(dims)) if i != axis])
     if outside.any():
         fill = node.attr("extrapolation_value", 0.0)
-        x = node.emit("elementwise_mul", x, node.constant(~outside, node.dtype()))
-        x = node.emit("elementwise_add", x, node.constant(outside * fill, node.dtype()))
-    if x == node.input():
+        x = x * node.constant(~outside, node.dtype())
+        x = x + node.constant(outside * fill, node.dtype())
+    if x.name == node.value().name:
         node.alias(node.value())
     else:
         node.give(x)
@@ -213,24 +213,24 @@ def _find_taps(node: Node, mode: str, x: Numbers, shrunk: float) -> list[tuple[N
     return taps
 
 
-def _resize_at_run(node: Node, mode: str) -> str:
+def _resize_at_run(node: Node, mode: str) -> Expression:
     """Return an image of computed size, factors or region, as a weighted sum of old elements."""
     if node.attr("antialias", 0):
         node.refuse(f"it has antialias, and the new size of {node.proto.input[0]!r:.60} {AT_RUN}")
-    rank, real, x = node.rank(), VarType.FP64, Expression(node, node.input())
+    rank, real, x = node.rank(), VarType.FP64, node.input()
     axes, crops = (
         _find_chosen(node, rank),
         node.attr("coordinate_transformation_mode") == "tf_crop_and_resize",
     )
-    old = [read_size(node, axis).cast(real) for axis in axes]
-    region = read_input(node, 1, real) if crops else x.number(0.0, real)
+    old = [node.size(axis).cast(real) for axis in axes]
+    region = node.row(1, real) if crops else x.number(0.0, real)
     place = 3 if node.has(3) else _find_place(node)
-    given = [read_input(node, place, real)[i : i + 1] for i in range(len(axes))]
+    given = [node.row(place, real)[i : i + 1] for i in range(len(axes))]
     policy = node.attr("keep_aspect_ratio_policy", "stretch")
     if place == 3 and policy != "stretch":
-        shares = [(new / n).name for new, n in zip(given, old, strict=True)]
+        shares = [new / n for new, n in zip(given, old, strict=True)]
         kind = {"not_larger": "min", "not_smaller": "max"}[policy]
-        one = Expression(node, node.reduce(kind, node.emit("concat", shares, axis=0), 0))
+        one = node.emit("concat", shares, axis=0).reduce(kind, 0)
     for i, (axis, n) in enumerate(zip(axes, old, strict=True)):
         start, end = (
             (region[i + half : i + half + 1] for half in (0, len(axes))) if crops else (region, region + 1)
@@ -261,17 +261,17 @@ def _resize_at_run(node: Node, mode: str) -> str:
         if crops:
             beyond = outside.cast(x.dtype).reshape(*shape)
             x = x * (1 - beyond) + beyond * node.attr("extrapolation_value", 0.0)
-    return x.name
+    return x
 
 
-def _multiply_dim(node: Node, x: str, rank: int, axis: int, matrix: str) -> str:
+def _multiply_dim(node: Node, x: Expression, rank: int, axis: int, matrix: Expression) -> Expression:
     """Return the product of one dim with a matrix."""
     order = [*(i for i in range(rank) if i != axis), axis]
-    out = node.emit("mul", node.transpose(x, order), matrix, x_num_col_dims=rank - 1)
-    return node.transpose(out, [order.index(i) for i in range(rank)])
+    out = node.emit("mul", x.transpose(order), matrix, x_num_col_dims=rank - 1)
+    return out.transpose([order.index(i) for i in range(rank)])
 
 
-def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Sequence[int]) -> str:
+def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Sequence[int]) -> Expression:
     """Return an image of any size, larger by one factor."""
     rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
     rule = "asymmetric" if node.type == "Upsample" else rule

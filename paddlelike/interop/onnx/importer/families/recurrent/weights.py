@@ -21,7 +21,7 @@ def find_weights(node: Node, index: int) -> Weights:
     except InexpressibleError:
         if node.dtype(index).kind != "f" or -1 in node.dims(index):
             raise
-        return Expression(node, node.input(index))
+        return node.input(index)
 
 
 def join(parts: Sequence[Weights]) -> Weights:
@@ -29,14 +29,15 @@ def join(parts: Sequence[Weights]) -> Weights:
     first = next((one for one in parts if isinstance(one, Expression)), None)
     if first is None:
         return np.concatenate(parts)
-    return first.make("concat", [place(first.node, one) for one in parts], axis=0)
+    joined = first.graph.emit("concat", {"X": [first.lift(one) for one in parts]}, {"axis": 0})
+    return Expression(first.graph, joined[0])
 
 
-def store(node: Node, wanted: str, weights: Weights) -> str:
+def store(node: Node, wanted: str, weights: Weights) -> Expression:
     """Return the variable of some weights: a named parameter, or the computed variable."""
-    return weights.name if isinstance(weights, Expression) else node.graph.add_parameter(wanted, weights)
+    return weights if isinstance(weights, Expression) else node.parameter(wanted, weights)
 
 
-def place(node: Node, weights: Weights) -> str:
+def place(node: Node, weights: Weights) -> Expression:
     """Return the variable of some weights; it is a constant if they are known."""
-    return weights.name if isinstance(weights, Expression) else node.constant(weights, weights.dtype)
+    return weights if isinstance(weights, Expression) else node.constant(weights, weights.dtype)

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
+from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.graph import Value
 from paddlelike.interop.onnx.importer.node import Node, reads
@@ -29,12 +30,12 @@ def _array(node: Node, index: int = 0) -> Variable:
     return variable
 
 
-def _write(node: Node, values: list[str], array: Variable) -> None:
+def _write(node: Node, values: list[Expression], array: Variable) -> None:
     """Set the output to an array with further elements."""
     from paddlelike.layers.control.tensor_array import array_length, array_write
 
     for value in values:
-        array_write(node.graph.variable(value), array_length(array), array)
+        array_write(value.variable, array_length(array), array)
     node.alias(Value(array.name))
 
 
@@ -70,33 +71,33 @@ def _read_split(node: Node) -> None:
             node.fail(f"it splits into parts of {step}")
         given = [min(step, size - start) for start in range(0, size, step)]
     ends = np.cumsum(given).tolist()
-    parts = [node.slice(node.input(), axis, end - one, end) for end, one in zip(ends, given, strict=True)]
+    parts = [node.input().slice(axis, end - one, end) for end, one in zip(ends, given, strict=True)]
     if not node.has(1) and not node.attr("keepdims", 1):
-        parts = [node.squeeze(part, axis) for part in parts]
+        parts = [part.squeeze(axis) for part in parts]
     _write(node, parts, create_array(node.variable().dtype))
 
 
 @reads("SequenceAt")
-def _read_at(node: Node) -> str:
+def _read_at(node: Node) -> Expression:
     from paddlelike.layers.control.tensor_array import array_length
 
-    place = node.cast(node.reshape(node.input(1), 1), VarType.INT64)
+    place = node.input(1).reshape(1).cast(VarType.INT64)
     back = compare(node, "less_than", place, node.constant([0], np.int64))
-    count = node.emit("elementwise_mul", node.cast(back, VarType.INT64), array_length(_array(node)).name)
-    place = node.emit("elementwise_add", place, count)
+    count = back.cast(VarType.INT64) * Expression(node.graph, array_length(_array(node)).name)
+    place = place + count
     array = _array(node)
     return node.emit("read_from_array", {"X": array.name, "I": place}, typed=array.dtype)
 
 
 @reads("SequenceLength")
-def _read_length(node: Node) -> str:
+def _read_length(node: Node) -> Expression:
     from paddlelike.layers.control.tensor_array import array_length
 
-    return array_length(_array(node)).name
+    return Expression(node.graph, array_length(_array(node)).name)
 
 
 @reads("ConcatFromSequence")
-def _read_concat(node: Node) -> str:
+def _read_concat(node: Node) -> Expression:
     attrs = {"axis": node.attr("axis"), "use_stack": bool(node.attr("new_axis", 0))}
     array = _array(node)
     return node.emit("tensor_array_to_tensor", array.name, typed=array.dtype, **attrs)
