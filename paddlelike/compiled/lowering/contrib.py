@@ -115,7 +115,7 @@ def tdm_child(
     if isinstance(x, Packed):
         found = tdm_child(x.rows, tree, child_nums=child_nums, dtype=dtype, ctx=ctx)
         return x.replace(found[0]), x.replace(found[1])
-    ctx.check((x >= 0) & (x < tree.shape[0]), f"a node is outside of 0 to {tree.shape[0] - 1}")
+    ctx.check_below(x, tree.shape[0], "a node is")
     children = jnp.take(tree[:, 3 : 3 + child_nums], x, axis=0, mode="clip")
     nothing = (x == 0) | (jnp.take(tree[:, 3], x, mode="clip") == 0)
     children = jnp.where(nothing[..., None], 0, children)

@@ -91,10 +91,7 @@ def fused_embedding_fc_lstm(
 ) -> Results:  # fmt: skip
     require_sequences(ids)
     rows = ids.rows.reshape(-1)
-    ctx.check(
-        (rows >= 0) & (rows < table.shape[0]) | ~ids.used,
-        f"Ids hold a value outside of 0 to {table.shape[0] - 1}",
-    )
+    ctx.check_below(rows, table.shape[0], "Ids hold a value", ~ids.used)
     projected = ids.replace(jnp.take(table, rows, axis=0, mode="clip"))
     activations = (gate_activation, cell_activation, candidate_activation)
     hidden, cell = _run(
@@ -192,7 +189,7 @@ def fused_embedding_seq_pool(w: Array | SparseRows, ids: Value, *, padding_idx: 
     if isinstance(w, SparseRows):
         raise LoweringError("W holds only some rows")
     rows, counts = _find_rows(w, ids, padding_idx)
-    ctx.check((rows >= 0) & (rows < w.shape[0]), f"Ids hold a value outside of 0 to {w.shape[0] - 1}")
+    ctx.check_below(rows, w.shape[0], "Ids hold a value")
     found = jnp.where(counts[..., None], jnp.take(w, rows, axis=0, mode="clip"), 0)
     return sum_sequences(ids, found.reshape(found.shape[0], -1))
 

@@ -87,9 +87,7 @@ def precision_recall(
 ) -> Results:
     found, label = indices.reshape(-1), labels.reshape(-1)
     for name, ids in (("Indices", found), ("Labels", label)):
-        ctx.check(
-            (ids >= 0) & (ids < class_number), f"{name} hold a value outside of 0 to {class_number - 1}"
-        )
+        ctx.check_below(ids, class_number, f"{name} hold a value")
     weight = jnp.ones(found.shape) if weights is None else weights.reshape(-1)
     right = found == label
     true_pos, false_pos, false_neg = (
@@ -134,10 +132,8 @@ def mean_iou(
     ctx: OpContext,
 ) -> Results:
     found, label = predictions.reshape(-1), labels.reshape(-1)
-    ctx.check(
-        (found >= 0) & (found < num_classes), f"Predictions hold a value outside of 0 to {num_classes - 1}"
-    )
-    ctx.check((label >= 0) & (label < num_classes), f"Labels hold a value outside of 0 to {num_classes - 1}")
+    ctx.check_below(found, num_classes, "Predictions hold a value")
+    ctx.check_below(label, num_classes, "Labels hold a value")
     right = found == label
     correct = _count(found, right, num_classes)
     wrong = _count(found, ~right, num_classes) + _count(label, ~right, num_classes)

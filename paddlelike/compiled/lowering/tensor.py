@@ -22,7 +22,7 @@ from paddlelike.ops.tensor import pad as pads
 def take_rows(index: Array, height: int, ctx: OpContext) -> Array:
     """Flatten an index, and check that its ids are below ``height``."""
     flat = index.reshape(-1)
-    ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
+    ctx.check_below(flat, height, "an index is")
     return flat
 
 
@@ -231,7 +231,7 @@ def one_hot_v2(
     if depth_tensor is not None:
         raise LoweringError("the depth is a variable")
     if not allow_out_of_range:
-        ctx.check((x >= 0) & (x < depth), f"X holds a value outside of 0 to {depth - 1}")
+        ctx.check_below(x, depth, "X holds a value")
     return jax.nn.one_hot(x, depth, dtype=numpy_dtype(dtype))
 
 
@@ -239,7 +239,7 @@ def one_hot_v2(
 def shard_index(
     x: Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: OpContext
 ) -> Array:
-    ctx.check((x >= 0) & (x < index_num), f"X holds a value outside of 0 to {index_num - 1}")
+    ctx.check_below(x, index_num, "X holds a value")
     size = -(-index_num // nshards)
     return jnp.where(x // size == shard_id, x % size, jnp.asarray(ignore_value, x.dtype))
 

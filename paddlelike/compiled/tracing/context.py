@@ -62,6 +62,11 @@ class OpContext:
         """Fail the run unless ``holds`` is true everywhere; persistables then stay unchanged."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
+    def check_below(self, values: Array, bound: int, subject: str, unless: Array | None = None) -> None:
+        """Check that whole numbers are at least 0 and below ``bound``, except where ``unless`` is true."""
+        holds = (values >= 0) & (values < bound)
+        self.check(holds if unless is None else holds | unless, f"{subject} outside of 0 to {bound - 1}")
+
     def require(self, holds: Array | bool, reason: str) -> None:
         """Have numpy run the operator from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))

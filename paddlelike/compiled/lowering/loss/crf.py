@@ -27,10 +27,7 @@ def linear_chain_crf(
         raise LoweringError("its input is a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     labels = label.rows.reshape(-1)
-    ctx.check(
-        ((labels >= 0) & (labels < transition.shape[1])) | ~label.used,
-        f"Label holds a value outside of 0 to {transition.shape[1] - 1}",
-    )
+    ctx.check_below(labels, transition.shape[1], "Label holds a value", ~label.used)
     steps, there = to_steps(emission)
 
     def run(alpha: Array, given: tuple[Array, ...]) -> tuple[Array, None]:

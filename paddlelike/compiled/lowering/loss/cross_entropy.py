@@ -27,9 +27,7 @@ def pick_labels(
     flat = label.reshape(-1)
     ignored = jnp.zeros(flat.shape, bool) if ignore_index is None else flat == ignore_index
     classes = x.shape[-1]
-    ctx.check(
-        ((flat >= 0) & (flat < classes)) | ignored, f"Label holds a value outside of 0 to {classes - 1}"
-    )
+    ctx.check_below(flat, classes, "Label holds a value", ignored)
     flat = jnp.where(ignored, 0, flat)
     matrix = x.reshape(-1, classes)
     return flat, jnp.take_along_axis(matrix, flat[:, None], 1, mode="clip")[:, 0], ignored

@@ -37,9 +37,7 @@ def warpctc(
         ctx.check(lengths <= steps.shape[0], "LogitsLength is larger than Logits")
         ctx.check(label_lengths <= label.shape[1], "LabelLength is larger than Label")
     classes = steps.shape[-1]
-    ctx.check(
-        ((labels >= 0) & (labels < classes)) | ~known, f"Label holds a value outside of 0 to {classes - 1}"
-    )
+    ctx.check_below(labels, classes, "Label holds a value", ~known)
     labels = jnp.where(known, labels, blank)
     loss = _find_loss(steps, there, labels, label_lengths, blank)
     if norm_by_times:  # of the gradient only

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from paddlelike.compiled.lowering.loss.pointwise import check_labels
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
@@ -24,7 +23,7 @@ def _find_paths(
         return jnp.where(on_path, table, 0), on_path & (code != 0), on_path
     label = label.reshape(-1, 1)
     if ctx is not None:
-        check_labels(label, num_classes, ctx)
+        ctx.check_below(label, num_classes, "Label holds a value")
     leaf = label + num_classes
     bits = np.arange((num_classes - 1).bit_length())
     nodes = (leaf >> (bits + 1)) - 1

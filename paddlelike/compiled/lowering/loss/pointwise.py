@@ -87,10 +87,6 @@ def sigmoid_focal_loss(x: Array, label: Array, fg_num: Array, *, gamma: float, a
     return -up * rest**gamma * kept - down * p**gamma * (log_p - x)
 
 
-def check_labels(label: Array, count: int, ctx: OpContext) -> None:
-    ctx.check((label >= 0) & (label < count), f"Label holds a value outside of 0 to {count - 1}")
-
-
 @lowers("nll_loss")
 def nll_loss(
     x: Array,
@@ -104,7 +100,7 @@ def nll_loss(
     flat = label.reshape(-1)
     ignored = flat == ignore_index
     safe = jnp.where(ignored, 0, flat)
-    check_labels(safe, x.shape[1], ctx)
+    ctx.check_below(safe, x.shape[1], "Label holds a value")
     weights = jnp.ones(x.shape[1], x.dtype) if weight is None else weight
     weights = jnp.where(ignored, 0, jnp.take(weights, safe, mode="clip")).astype(x.dtype)
     rows = jnp.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
@@ -130,7 +126,7 @@ def center_loss(
     ctx: OpContext,
 ) -> Results:
     flat = label.reshape(-1)[: x.shape[0]]
-    check_labels(flat, centers.shape[0], ctx)
+    ctx.check_below(flat, centers.shape[0], "Label holds a value")
     difference = x - jnp.take(centers, flat, axis=0, mode="clip")
     loss = (difference * difference).sum(1, keepdims=True) / 2
     if not need_update:

@@ -37,10 +37,7 @@ def nce(
     if isinstance(weight, SparseRows):
         raise LoweringError("the weight holds only some rows")
     true = label.reshape(x.shape[0], -1)
-    ctx.check(
-        (true >= 0) & (true < num_total_classes),
-        f"Label holds a value outside of 0 to {num_total_classes - 1}",
-    )
+    ctx.check_below(true, num_total_classes, "Label holds a value")
     if custom_neg_classes:
         drawn = jnp.tile(jnp.asarray(np.array(custom_neg_classes, np.int64)), (x.shape[0], 1))
     else:
@@ -105,7 +102,7 @@ def sample_logits(
         chance = jnp.log1p(1.0 / (samples.astype(jnp.float64) + 1.0)) / math.log(classes + 1)
         expected = -jnp.expm1(drawn[-1] * jnp.log1p(-chance))
         chances = jnp.where(drawn[-1] == num_samples, chance * num_samples, expected).astype(logits.dtype)
-    ctx.check((samples >= 0) & (samples < classes), f"a class is outside of 0 to {classes - 1}")
+    ctx.check_below(samples, classes, "a class is")
     picked = jnp.take_along_axis(logits, samples, 1, mode="clip")
     if remove_accidental_hits:
         hits = (samples[:, true:, None] == labels[:, None, :]).any(2)

@@ -38,7 +38,7 @@ def lookup_table_v2(w: Array | SparseRows, ids: Array, *, padding_idx: int, ctx:
         raise LoweringError("the table holds only some rows")
     height = w.shape[0]
     is_padding = ids == padding_idx if padding_idx != -1 else jnp.zeros(ids.shape, bool)
-    ctx.check(((ids >= 0) & (ids < height)) | is_padding, f"Ids hold a value outside of 0 to {height - 1}")
+    ctx.check_below(ids, height, "Ids hold a value", is_padding)
     rows = jnp.take(w, ids, axis=0, mode="clip")
     return rows if padding_idx == -1 else jnp.where(is_padding[..., None], 0, rows).astype(w.dtype)
 

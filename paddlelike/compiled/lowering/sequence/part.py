@@ -117,7 +117,7 @@ def sequence_scatter(x: Array | Packed, ids: Packed, updates: Packed, *, ctx: Op
         raise LoweringError("X has no row for each sequence of Ids")
     flat, matrix = ids.rows.reshape(-1), x.reshape(x.shape[0], -1)
     width = matrix.shape[1]
-    ctx.check(((flat >= 0) & (flat < width)) | ~ids.used, f"Ids hold a value outside of 0 to {width - 1}")
+    ctx.check_below(flat, width, "Ids hold a value", ~ids.used)
     columns = jnp.where(ids.used, flat, width)  # out of bounds: dropped
     rows = jnp.minimum(ids.index_rows(), ids.count - 1)
     return matrix.at[rows, columns].add(updates.rows.reshape(-1), mode="drop").reshape(x.shape)

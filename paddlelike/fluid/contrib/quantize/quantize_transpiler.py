@@ -26,6 +26,7 @@ import numpy as np
 
 from paddlelike import layers, unique_name
 from paddlelike.core import Place, Scope, VarType, global_scope
+from paddlelike.fluid.contrib.slim.quantization.base import count_steps, find_source
 from paddlelike.framework import (
     Block,
     Operator,
@@ -130,7 +131,7 @@ class QuantizeTranspiler:
                 bits = self.weight_bits if is_weight else self.activation_bits
                 way = self.weight_quantize_type if is_weight else self.activation_quantize_type
                 whole, scale = self._insert_rounding(block, index, block.var(name), bits, way)
-                rounded[name] = _insert_inverse(block, index + 1, whole, scale, float(2 ** (bits - 1) - 1))
+                rounded[name] = _insert_inverse(block, index + 1, whole, scale, float(count_steps(bits)))
             op._rename_input(name, rounded[name].name)
 
     def _insert_rounding(
@@ -185,7 +186,7 @@ class QuantizeTranspiler:
                         scales[source] = self._freeze_weight(scope, place, source, scale)
                         _remove(block, op, before)
                     else:
-                        scales[_find_source(source)] = block.var(scale)
+                        scales[find_source(source)] = block.var(scale)
                 elif op.type == "fake_dequantize_max_abs":
                     _remove(block, op, before)
                 elif op.type in _QUANTIZED:
@@ -200,7 +201,7 @@ class QuantizeTranspiler:
             scale = float(np.abs(values).max())
         else:
             scale = float(np.array(scope.find_var(scale_name).get_tensor()).item())  # type: ignore[union-attr] # too
-        tensor.set(np.round(values / np.float32(scale) * (2 ** (self.weight_bits - 1) - 1)), place)
+        tensor.set(np.round(values / np.float32(scale) * count_steps(self.weight_bits)), place)
         return scale
 
     def _divide(
@@ -213,12 +214,12 @@ class QuantizeTranspiler:
         persistables: set[str],
     ) -> None:
         """Let a layer read integers, and divide its result by the scales of both inputs."""
-        ranges = (2 ** (self.weight_bits - 1) - 1) * (2 ** (self.activation_bits - 1) - 1)
+        ranges = count_steps(self.weight_bits) * count_steps(self.activation_bits)
         max_range, scale = None, None
         for name in op.input_arg_names:
             if name in before:
                 op._rename_input(name, before[name])
-            source = _find_source(name)
+            source = find_source(name)
             if source in persistables:
                 max_range = ranges / scales[source]
             else:
@@ -267,14 +268,6 @@ def _insert_inverse(block: Block, index: int, whole: Variable, scale: Variable, 
     inputs, attrs = {"X": whole, "Scale": scale}, {"max_range": max_range}
     block._insert_op(index, "fake_dequantize_max_abs", inputs, {"Out": out}, attrs)
     return out
-
-
-def _find_source(name: str) -> str:
-    """Return the name of the variable that was rounded."""
-    for ending in (".quantized.dequantized", ".quantized", ".dequantized", ".scale"):
-        if name.endswith(ending):
-            return name.removesuffix(ending)
-    return name
 
 
 def _remove(block: Block, op: Operator, before: dict[str, str]) -> None:

@@ -194,3 +194,11 @@ def check_types(given: Sequence[str], known: Sequence[str]) -> None:
 def count_steps(bits: int) -> int:
     """Return the largest signed integer of that many bits."""
     return int((1 << (bits - 1)) - 1)
+
+
+def find_source(name: str) -> str:
+    """Return the name of the variable that was rounded."""
+    for ending in (".quantized.dequantized", ".quantized", ".dequantized", ".scale"):
+        if name.endswith(ending):
+            return name.removesuffix(ending)
+    return name

@@ -20,6 +20,7 @@ from paddlelike.fluid.contrib.slim.quantization.base import (
     count_steps,
     create_like,
     find_quantization,
+    find_source,
     insert,
     remove_unused,
 )
@@ -114,7 +115,7 @@ class QuantizationFreezePass(ScopePass):
             if node in before:
                 before[node].clear_outputs()
                 graph.update_input_link(node, before[node], op)
-            name = _find_source(node.name())
+            name = find_source(node.name())
             if name in weights:
                 of_weight = scales.get(name)
                 if isinstance(of_weight, float):
@@ -148,14 +149,6 @@ def _remove_rounding(graph: IrGraph, op: IrOpNode, before: dict[IrVarNode, IrVar
     result, source = find_node(op.outputs, op.output("Out")[0]), find_node(op.inputs, op.input("X")[0])
     before[result] = before.get(source, source)
     graph.safe_remove_nodes(op)
-
-
-def _find_source(name: str) -> str:
-    """Return the name of the variable that was rounded."""
-    for ending in (".quantized.dequantized", ".quantized", ".dequantized", ".scale"):
-        if name.endswith(ending):
-            return name.removesuffix(ending)
-    return name
 
 
 class ConvertToInt8Pass(ScopePass):
