@@ -3,63 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Generic, Self, TypeVar
+
+#: What a value is combined with, beside another value: a number, or an array.
+T = TypeVar("T")
 
 
-class Arithmetic:
+class Arithmetic(Generic[T]):
     """A value with the operators of an array."""
 
     #: The graph's names of the operators that are written here as numpy's functions.
     KINDS: ClassVar[Mapping[str, str]]
 
-    def _join(self, kind: str, x: Any, y: Any) -> Self:
+    def _join(self, kind: str, x: Self | T, y: Self | T) -> Self:
         """Return the result of an operator of two values; one of them may be a number."""
         raise NotImplementedError
 
-    def __add__(self, other: Any) -> Self:
+    def __add__(self, other: Self | T) -> Self:
         return self._join("add", self, other)
 
-    def __radd__(self, other: Any) -> Self:
+    def __radd__(self, other: Self | T) -> Self:
         return self._join("add", other, self)
 
-    def __sub__(self, other: Any) -> Self:
+    def __sub__(self, other: Self | T) -> Self:
         return self._join("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Self:
+    def __rsub__(self, other: Self | T) -> Self:
         return self._join("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Self:
+    def __mul__(self, other: Self | T) -> Self:
         return self._join("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Self:
+    def __rmul__(self, other: Self | T) -> Self:
         return self._join("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Self:
+    def __truediv__(self, other: Self | T) -> Self:
         return self._join("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Self:
+    def __rtruediv__(self, other: Self | T) -> Self:
         return self._join("divide", other, self)
 
-    def __lt__(self, other: Any) -> Self:
+    def __lt__(self, other: Self | T) -> Self:
         return self._join("less", self, other)
 
-    def __le__(self, other: Any) -> Self:
+    def __le__(self, other: Self | T) -> Self:
         return self._join("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Self:
+    def __gt__(self, other: Self | T) -> Self:
         return self._join("greater", self, other)
 
-    def __ge__(self, other: Any) -> Self:
+    def __ge__(self, other: Self | T) -> Self:
         return self._join("greater_equal", self, other)
 
-    def equals(self, other: Any) -> Self:
+    def equals(self, other: Self | T) -> Self:
         """Return whether elements are equal."""
         return self._join("equal", self, other)
 
-    def minimum(self, other: Any) -> Self:
+    def minimum(self, other: Self | T) -> Self:
         """Return the smaller element of each pair."""
         return self._join("minimum", self, other)
 
-    def maximum(self, other: Any) -> Self:
+    def maximum(self, other: Self | T) -> Self:
         """Return the greater element of each pair."""
         return self._join("maximum", self, other)

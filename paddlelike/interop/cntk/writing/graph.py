@@ -31,7 +31,7 @@ ALL_AXES: Final = Axis(2147483643, "AllAxes", ordered=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Ref(Arithmetic):
+class Ref(Arithmetic[float]):
     """A value of the function: its uid, static shape as numpy has it, and dynamic axes.
 
     A number beside a value stands for a constant of its type.
@@ -64,9 +64,9 @@ class Ref(Arithmetic):
     def _join(self, kind: str, x: Ref | float, y: Ref | float) -> Ref:
         return (x if isinstance(x, Ref) else self.number(x)).binary(self.KINDS[kind], y)
 
-    def __truediv__(self, other: Ref) -> Ref:
+    def __truediv__(self, other: Ref | float) -> Ref:
         """Return the quotient, which CNTK saves as a product."""
-        return self * other.unary("Reciprocal")
+        return self * (other.unary("Reciprocal") if isinstance(other, Ref) else 1 / other)
 
     def __matmul__(self, other: Ref) -> Ref:
         """Return the product over the last dim and the first of ``other``; CNTK takes ``other`` first."""

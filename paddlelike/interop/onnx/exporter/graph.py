@@ -189,7 +189,7 @@ class Graph:
         return self.add("Concat", *parts, axis=axis)
 
 
-class Value(Arithmetic):
+class Value(Arithmetic[float]):
     """A value of the graph. Its operators and methods append nodes; those of numpy mean the same here.
 
     A whole number beside a value stands for a row of one int64, a real number for one of ``dtype``.

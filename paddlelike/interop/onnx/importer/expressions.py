@@ -19,7 +19,7 @@ Operand: TypeAlias = "Expression | Array | float"
 MOST: Final = np.iinfo(np.int32).max
 
 
-class Expression(Arithmetic):
+class Expression(Arithmetic["Array | float"]):
     """A variable, and the operators, slices and methods of an array; comparisons give 1 or 0."""
 
     KINDS = MappingProxyType(
