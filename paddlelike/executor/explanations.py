@@ -62,7 +62,8 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
     else:
         text = f"{type(error).__name__}: {error}"
         cls = registry.find(op.type)
-        if isinstance(error, ValueError | IndexError | TypeError) and not cls.external:
+        misfits = ValueError | IndexError | TypeError | ZeroDivisionError
+        if isinstance(error, misfits) and not cls.external:
             text = f"its inputs and attributes do not fit together ({text})"
             given = (f"{name}={reprlib.repr(op.attrs[name])}" for name in cls.attrs if name in op.attrs)
             hint = f"compare them with Paddle's documentation; given: {', '.join(given) or 'no attributes'}"

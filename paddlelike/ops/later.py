@@ -56,7 +56,7 @@ def register_kernel(
             "forward": staticmethod(function),
             **facts,
         }
-        register(_make_class(type, body))
+        register(make_class(type, body))
         return function
 
     return decorate
@@ -69,5 +69,6 @@ def keep_attrs(cls: type[OpDef], op: OpView) -> list[GradOp]:
     return [grad._replace(attrs=kept | grad.attrs) for grad in grads]
 
 
-def _make_class(name: str, body: dict[str, Any]) -> type[OpDef]:
+def make_class(name: str, body: dict[str, Any]) -> type[OpDef]:
+    """Return the class of an operator."""
     return type(name.title().replace("_", ""), (OpDef,), body)

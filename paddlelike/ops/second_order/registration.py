@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_names, register, registry
+from paddlelike.framework.opdef import Attr, GradOp, OpView, grad_names, register, registry
+from paddlelike.ops.later import make_class
 
 #: Slots of the new operator, by slots of the gradient operator that it belongs to. An input that stands for
 #: an output of that operator is the gradient of this output, or with "=" in front the output itself. An
@@ -37,7 +38,7 @@ def register_second_order(
         "attrs": forward.attrs,
         "forward": staticmethod(kernel),
     }
-    register(_make_class(name, body))
+    register(make_class(name, body))
     _set_maker(type, name, inputs, outputs, forward.attrs, needs)
 
 
@@ -72,7 +73,3 @@ def _set_maker(
         return [GradOp(name, reads, writes, {key: op.attrs[key] for key in attrs if key in op.attrs})]
 
     registry.find(f"{type}_grad").make_grad = classmethod(make_grad)  # type: ignore[method-assign, assignment]
-
-
-def _make_class(name: str, body: dict[str, Any]) -> Any:
-    return type(name.title().replace("_", ""), (OpDef,), body)
