@@ -77,7 +77,7 @@ REAL = {
     [(*key, value) for key, value in REAL.items()],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_seed_gives_the_bits_of_fluid(
+def test_a_seed_gives_the_same_bits_as_fluid(
     draw: Callable[[Generator, int], Any], seed: int, count: int, expected: str
 ) -> None:
     assert digest(draw(Generator(seed), count)) == expected

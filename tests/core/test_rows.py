@@ -39,7 +39,7 @@ def test_a_sum_has_the_requested_height_and_dtype() -> None:
 @pytest.mark.parametrize(
     ("count", "height"), [(300, 20), (300, 150), (300, 5000), (40, 100_000), (3000, 4000), (3000, 100_000)]
 )
-def test_sums_of_rows_have_the_bits_of_a_plain_loop_for_any_width_and_repetition(
+def test_sums_of_rows_have_the_same_bits_as_a_plain_loop_for_any_width_and_repetition(
     count: int, height: int, width: int
 ) -> None:
     rng = np.random.default_rng(count + height)

@@ -83,7 +83,7 @@ def _far(ids: Any) -> Any:
 
 
 @pytest.mark.parametrize("optimizer", _OPTIMIZERS.values(), ids=_OPTIMIZERS)
-def test_growing_tables_train_with_the_bits_of_fixed_tables(optimizer: Callable[[], Any]) -> None:
+def test_growing_tables_train_with_the_same_bits_as_fixed_tables(optimizer: Callable[[], Any]) -> None:
     expected = Job(optimizer, sized=True).train(6)
     assert Job(optimizer).train(6) == expected
     assert Job(optimizer).train(6, transform=_far) == expected

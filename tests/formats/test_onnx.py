@@ -27,7 +27,7 @@ class TestOnnxFile(FormatContract):
     }
 
 
-def test_all_values_match_those_that_the_onnx_package_reads() -> None:
+def test_all_values_match_the_values_that_the_onnx_package_reads() -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     for name, data in MODELS.items():
         assert registry.sniff_head(data[:SNIFF_BYTES], len(data)) == OnnxFile(), name

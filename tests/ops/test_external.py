@@ -64,7 +64,7 @@ OUTSIDE_MODULES = (
 )  # fmt: skip
 
 
-def test_the_external_operators_are_those_listed() -> None:
+def test_the_external_operators_are_listed() -> None:
     assert {name for name, op in all_ops().items() if op.external} == EXTERNAL
 
 

@@ -40,7 +40,7 @@ SPECIAL = [case for case in CASES if is_special(case)]
 
 
 @pytest.mark.parametrize("case", SPECIAL, ids=lambda case: case.id)
-def test_a_specialized_kernel_gives_the_bits_of_the_general_one(case: Case) -> None:
+def test_a_specialized_kernel_gives_the_same_bits_as_the_general_one(case: Case) -> None:
     view, values, _ = contract._named(case)
     special, arguments, keywords = find_special(view, values)
     copies = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]

@@ -69,7 +69,7 @@ def test_batches_span_the_ends_of_files(kind: str, files: list[str], variables: 
     assert np.array(feeds[0]["w"]).shape == (4, 1)
 
 
-def test_values_match_those_that_fluid_reads(tmp_path: Path) -> None:
+def test_values_match_the_values_that_fluid_reads(tmp_path: Path) -> None:
     """The values that Fluid 1.8.5 prints of these lines: ids of 64 bits, and zeros in memory."""
     lines = "3 0 5 0 1 7 2 0.0 1.5", "1 0 1 0 1 0.0", "2 18446744073709551615 9223372036854775808 1 3 2 0 0"
     (tmp_path / "part").write_text("\n".join([*lines, "2 -1 4 1 3 1 2.5"]))
@@ -188,7 +188,7 @@ def test_merging_samples_is_refused(files: list[str], variables: list[Any]) -> N
             data.load_into_memory()
 
 
-def test_files_of_hadoop_come_from_a_command(
+def test_a_command_reads_files_of_hadoop(
     files: list[str], variables: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hadoop = tmp_path / "hadoop"

@@ -42,7 +42,7 @@ def train(one: training.Trainer, data: Any, count: int) -> list[float]:
     return losses
 
 
-def test_training_gives_the_bits_of_plain_runs() -> None:
+def test_training_gives_the_same_bits_as_plain_runs() -> None:
     """Rows C16, C17, C35."""
     with fresh_programs():
         loss, error = criterion()

@@ -90,7 +90,7 @@ def make_block(optimizer: Callable[[], Any], trainers: int) -> tuple[Any, dict[s
 
 @pytest.mark.parametrize("trainers", [2, 3])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_fused_update_has_the_bits_of_separate_operators(name: str, trainers: int) -> None:
+def test_a_fused_update_has_the_same_bits_as_separate_operators(name: str, trainers: int) -> None:
     block, values = make_block(OPTIMIZERS[name], trainers)
     plain, found = Values(values), Values(values)
     update = find_fused_update(block)

@@ -109,7 +109,7 @@ def draw(
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_grouped_update_has_the_bits_of_separate_operators(name: str, serve: Serve) -> None:
+def test_a_grouped_update_has_the_same_bits_as_separate_operators(name: str, serve: Serve) -> None:
     plain = serve(OPTIMIZERS[name], draw, together=False)
     assert serve(OPTIMIZERS[name], draw, together=True) == plain
     assert serve(OPTIMIZERS[name], lambda served: [], together=True) != plain

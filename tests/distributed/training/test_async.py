@@ -55,7 +55,7 @@ def test_parameters_may_have_their_own_learning_rates(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("optimizer", [sgd, adam_with_schedule])
-def test_one_trainer_has_the_bits_of_training_without_servers(mode: str, optimizer: Any) -> None:
+def test_one_trainer_has_the_same_bits_as_training_without_servers(mode: str, optimizer: Any) -> None:
     network = Network(perceptron, optimizer, MODES[mode], sync=False)
     expected, begun = train_locally(network, lambda step: perceptron_feeds(step, 0), 6)
     with Job(network, trainers=1) as job:

@@ -123,7 +123,7 @@ def train(
 
 
 @pytest.mark.parametrize(("servers", "trainers"), [(1, 1), (2, 2), (3, 2)])
-def test_trainers_and_servers_have_the_bits_of_a_simulation(servers: int, trainers: int) -> None:
+def test_trainers_and_servers_have_the_same_bits_as_a_simulation(servers: int, trainers: int) -> None:
     """Proves G1, G2, G3."""
     begun, expected = simulate(trainers, 8)
     with Job(NETWORK, servers=servers, trainers=trainers) as job:

@@ -113,7 +113,7 @@ def _servers(job: Job) -> list[Any]:
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 @pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
-def test_one_trainer_has_the_bits_of_one_process(optimizer: Callable[[], Any], sync: bool) -> None:
+def test_one_trainer_has_the_same_bits_as_one_process(optimizer: Callable[[], Any], sync: bool) -> None:
     network = Network(clicks(tables.CountFilterEntry(2)), optimizer, sync=sync)
     losses, rows = train_here(network, 6)
     with Job(network, servers=3, trainers=1).start() as job:
@@ -132,7 +132,7 @@ def test_two_trainers_have_the_same_bits_in_any_order_of_arrival(servers: int) -
     assert found[0] == found[1]
 
 
-def test_a_save_equals_one_of_a_single_process_and_loads_on_any_number_of_servers(tmp_path: Path) -> None:
+def test_a_save_equals_the_save_of_one_process_and_loads_on_any_number_of_servers(tmp_path: Path) -> None:
     network = Network(clicks(tables.CountFilterEntry(2)), OPTIMIZERS["adam"])
     here, there = str(tmp_path / "here"), str(tmp_path / "there")
     train_here(network, 4, save=here)

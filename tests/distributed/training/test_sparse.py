@@ -55,7 +55,7 @@ def bag_feeds(step: int, trainer: int, *, ids_below: int = 3001) -> Feed:
     ids=["sgd-blocks", "momentum-blocks", "sgd-by-id"],
 )
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_one_trainer_has_the_bits_of_training_without_servers(
+def test_one_trainer_has_the_same_bits_as_training_without_servers(
     optimizer: Any, is_distributed: bool, servers: int
 ) -> None:
     local = Network(embedding_bag(is_distributed=False), optimizer)

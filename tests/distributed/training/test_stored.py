@@ -66,7 +66,7 @@ def read_rows(path: str | Path) -> dict[str, dict[int, bytes]]:
 
 @pytest.mark.parametrize("optimizer", _LAZY)
 @pytest.mark.parametrize("entry", [None, tables.CountFilterEntry(2)], ids=["all", "counted"])
-def test_one_process_with_a_table_on_disk_has_the_bits_of_a_table_in_memory(
+def test_one_process_with_a_table_on_disk_has_the_same_bits_as_a_table_in_memory(
     optimizer: str, entry: Any, tmp_path: Path, stores: Path
 ) -> None:
     found = {}
@@ -82,7 +82,7 @@ def test_one_process_with_a_table_on_disk_has_the_bits_of_a_table_in_memory(
 
 @pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
 @pytest.mark.parametrize("servers", [1, 3])
-def test_servers_with_tables_on_disk_have_the_bits_of_tables_in_memory(
+def test_servers_with_tables_on_disk_have_the_same_bits_as_tables_in_memory(
     servers: int, sync: bool, tmp_path: Path
 ) -> None:
     found = {}

@@ -42,7 +42,7 @@ def test_two_trainers_and_two_servers_have_the_losses_of_real_fluid(run: str, op
 
 @pytest.mark.parametrize("optimizer", [sgd, momentum, adam_with_schedule])
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_one_trainer_has_the_bits_of_training_without_servers(optimizer: Any, servers: int) -> None:
+def test_one_trainer_has_the_same_bits_as_training_without_servers(optimizer: Any, servers: int) -> None:
     network = Network(perceptron, optimizer)
     expected, begun = train_locally(network, lambda step: perceptron_feeds(step, 0), 6)
     with Job(network, servers=servers, trainers=1) as job:

@@ -370,7 +370,7 @@ def test_any_optimizer_that_updates_single_rows_is_allowed() -> None:
         assert {s.shape for s in states if s.shape != (1,)} == ({(65, 128)} if cut else {(130, 128)})
 
 
-def test_waiting_for_servers_names_those_that_do_not_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_servers_names_the_silent_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLAGS_rpc_deadline", "100")
     build({"network": "mlp"})
     made = fluid.DistributeTranspiler()

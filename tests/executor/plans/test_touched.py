@@ -101,7 +101,7 @@ ids_strategy = st.one_of(few_ids, few_ids, few_ids, st.just([*range(0, HEIGHT, 2
     state=st.sampled_from([0.0, 0.0, -0.0, -1.0, np.nan, np.inf]),
     seed=st.integers(0, 1 << 16),
 )
-def test_sparse_updates_have_the_bits_of_the_dense_formula(
+def test_sparse_updates_have_the_same_bits_as_the_dense_formula(
     name: str, batches: Any, rates: Any, odd_grads: bool, state: float, seed: int
 ) -> None:
     _, rule = RULES[name]

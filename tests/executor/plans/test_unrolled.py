@@ -81,7 +81,7 @@ def train(make: Callable[[Any, Any], Any], optimizer: Any, x: Any, count: int) -
 @pytest.mark.parametrize("x", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("optimizer", [fluid.optimizer.SGD, fluid.optimizer.Adam], ids=["sgd", "adam"])
 @pytest.mark.parametrize("make", [fit, classify, branch, embed, cut, drop])
-def test_the_unrolled_function_has_the_bits_and_versions_of_single_steps(
+def test_the_unrolled_function_gives_the_same_bits_and_versions_as_single_steps(
     monkeypatch: pytest.MonkeyPatch, make: Any, optimizer: Any, x: Any
 ) -> None:
     monkeypatch.setattr(unrolled, "_RUNS", 1000)

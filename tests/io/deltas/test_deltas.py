@@ -375,7 +375,7 @@ ACTIONS = st.lists(
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ACTIONS)
-def test_after_any_sequence_of_actions_a_load_restores_the_bits_of_the_last_save(actions: list[Any]) -> None:
+def test_after_any_sequence_of_actions_a_load_restores_the_last_save_bit_for_bit(actions: list[Any]) -> None:
     training = Training()
     with tempfile.TemporaryDirectory() as home:
         training.save(home, delta=True)

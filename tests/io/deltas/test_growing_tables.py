@@ -110,7 +110,7 @@ def test_a_link_of_only_forgotten_rows_holds_their_ids(tmp_path: Path) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["step", "new", "forget", "again", "save", "clear"]), min_size=2, max_size=9))
-def test_after_any_sequence_of_actions_a_load_restores_the_bits_of_the_last_save(
+def test_after_any_sequence_of_actions_a_load_restores_the_last_save_bit_for_bit(
     tmp_path: Path, actions: list[str]
 ) -> None:
     shutil.rmtree(tmp_path / "d", ignore_errors=True)

@@ -23,7 +23,7 @@ def _last(array: Any) -> Any:
     "order", [np.ascontiguousarray, _last, np.asfortranarray], ids=["C", "channels last", "Fortran"]
 )
 @pytest.mark.parametrize("name", ["gelu", "swish", "leaky_relu_grad"])
-def test_pieces_give_the_bits_and_order_of_the_whole(name: str, order: Any) -> None:
+def test_pieces_give_the_same_bits_and_order_as_the_whole(name: str, order: Any) -> None:
     operator = registry.find(name)
     keywords = operator.make_forward_keywords(full_attrs(operator, {}))
     arrays = [order(LARGE)] * len(operator.input_slots)

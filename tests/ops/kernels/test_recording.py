@@ -38,7 +38,7 @@ FUNCTIONS |= {f"bend-{one}": (_bend, {"is_bent": one}) for one in (False, True)}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_recorded_formulas_have_the_bits_of_direct_evaluation(name: str) -> None:
+def test_recorded_formulas_have_the_same_bits_as_direct_evaluation(name: str) -> None:
     function, flags = FUNCTIONS[name]
     want = function(*ARRAYS, np.float32(1.5), **flags)
     found = record(function, flags)
@@ -50,7 +50,7 @@ def test_recorded_formulas_have_the_bits_of_direct_evaluation(name: str) -> None
         assert arrays[1].tobytes() == ARRAYS[1].tobytes()
 
 
-def test_a_subset_of_rows_gives_the_bits_of_the_whole() -> None:
+def test_a_subset_of_rows_gives_the_same_bits_as_the_whole() -> None:
     found = record(_deep, {})
     whole = [array.reshape(10, 4).copy() for array in ARRAYS]
     rows, wanted = np.array([7, 0, 3]), [array[[7, 0, 3]] for array in whole]

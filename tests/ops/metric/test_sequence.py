@@ -18,7 +18,7 @@ F1 = [
 
 
 @pytest.mark.parametrize(("found", "true", "correct", "f1"), F1)
-def test_f1_has_the_bits_of_fluid(found: int, true: int, correct: int, f1: str) -> None:
+def test_f1_has_the_same_bits_as_fluid(found: int, true: int, correct: int, f1: str) -> None:
     begin, outside = 0, 2
     rows = np.full((2, found + true - correct, 1), outside)
     rows[0, :found] = begin

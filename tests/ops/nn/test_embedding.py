@@ -84,7 +84,7 @@ def test_a_sparse_gradient_is_declared_as_selected_rows() -> None:
     assert kinds == [VarType.LOD_TENSOR, VarType.SELECTED_ROWS]
 
 
-def test_rows_are_added_in_order_with_the_bits_of_the_plain_loop() -> None:
+def test_rows_are_added_in_order_with_the_same_bits_as_the_plain_loop() -> None:
     rng = np.random.default_rng(0)
     rows, values = rng.integers(0, 9, 200), rng.standard_normal((200, 3)).astype(np.float32)
     plain = np.zeros((9, 3), np.float32)

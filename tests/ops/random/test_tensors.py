@@ -76,7 +76,7 @@ REAL = [
 
 
 @pytest.mark.parametrize(("type", "inputs", "attrs", "expected"), REAL)
-def test_a_seed_gives_the_bits_of_fluid(type: str, inputs: Arrays, attrs: Arrays, expected: str) -> None:
+def test_a_seed_gives_the_same_bits_as_fluid(type: str, inputs: Arrays, attrs: Arrays, expected: str) -> None:
     out = compute(type, inputs, attrs | {"seed": 3})
     assert hashlib.sha256(out.tobytes()).hexdigest()[:16] == expected
 

@@ -90,7 +90,7 @@ def refuse(real: Callable[..., Any], home: str, number: int, count: list[int]) -
 
 
 @pytest.mark.parametrize("source", ["m", "m.npz"])  # mapped as it lies, or through a temporary file
-def test_a_conversion_whose_file_cannot_be_mapped_says_which(
+def test_a_conversion_names_the_file_that_cannot_be_mapped(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     READERS["manifest, load"].write(tmp_path)

@@ -74,7 +74,9 @@ def separately(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_grouped_updates_have_the_bits_of_single_updates(name: str, separately: Callable[[], None]) -> None:
+def test_grouped_updates_have_the_same_bits_as_single_updates(
+    name: str, separately: Callable[[], None]
+) -> None:
     main, startup = build(OPTIMIZERS[name]())
     together = train(main, startup)
     assert [step.operators for step in get_steps(main) if step.kernel == "group"] == [10]

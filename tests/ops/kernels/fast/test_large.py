@@ -36,7 +36,7 @@ def make_boxes(count: int, *, unusual: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("unusual", [True, False])
-def test_overlaps_have_the_bits_of_numpy(normalized: bool, unusual: bool) -> None:
+def test_overlaps_have_the_same_bits_as_numpy(normalized: bool, unusual: bool) -> None:
     first, second = make_boxes(30, unusual=unusual), make_boxes(40, unusual=unusual)
     want = find_overlaps(first, second, normalized=normalized)
     with force_kernels(compiled=False) as called:
@@ -82,7 +82,7 @@ def test_boxes_with_nan_or_inf_use_numpy() -> None:
     [(2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 3, 0), ((3, 2), (1, 2), (0, 1))],
     ids=str,
 )
-def test_maxima_and_their_gradient_have_the_bits_of_numpy(kernel: Any, stride: Any, pad: Any) -> None:
+def test_maxima_and_their_gradient_have_the_same_bits_as_numpy(kernel: Any, stride: Any, pad: Any) -> None:
     kernel, stride, pad = (np.broadcast_to(each, 2).tolist() for each in (kernel, stride, pad))
     windows = Windows(tuple(kernel), tuple(stride), tuple((each, each) for each in pad), (1, 1))
     x = view_channels_first(RNG.integers(-3, 4, (2, 9, 8, 32)).astype(np.float32))  # with equal ones
@@ -127,7 +127,7 @@ def test_statistics_match_float64(shape: tuple[int, int]) -> None:
     ("dtype", "relative", "absolute"), [("f8", 1e-10, 1e-13), ("f4", 2e-5, 1e-5)], ids=["f8", "f4"]
 )
 @pytest.mark.parametrize("ends", [[0, 9], [0, 4, 13], [0, 7, 7, 9, 10, 15]], ids=["one", "two", "five"])
-def test_kernels_over_whole_sequences_have_the_states_of_single_steps(
+def test_kernels_over_whole_sequences_compute_the_same_states_as_single_steps(
     ends: list[int], dtype: str, relative: float, absolute: float, compiled: bool
 ) -> None:
     steps, width = Steps.of(np.array(ends), reverse=True), 6  # four rows of a weight at once, and two
@@ -204,7 +204,7 @@ def test_kernels_over_whole_sequences_have_the_gradients_of_single_steps(
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
-def test_steps_of_many_sequences_have_the_bits_of_numpy(compiled: bool) -> None:
+def test_steps_of_many_sequences_have_the_same_bits_as_numpy(compiled: bool) -> None:
     lengths, width = RNG.integers(0, 6, 12), 6
     steps = Steps.of(np.concatenate([[0], np.cumsum(lengths)]))
     x, weight = RNG.standard_normal((lengths.sum(), 4 * width)), RNG.standard_normal((width, 4 * width))
