@@ -220,9 +220,9 @@ class KldivLoss(OpDef):
 
     @staticmethod
     def forward(x: Array, target: Array, *, reduction: str) -> Array:
-        positive = target > 0
-        loss = target * (np.log(np.where(positive, target, 1)) - x)
-        loss = np.where(positive, loss, np.zeros_like(loss))
+        empty = target <= 0  # not so of NaN
+        loss = target * (np.log(np.where(empty, 1, target)) - x)
+        loss = np.where(empty, np.zeros_like(loss), loss)
         if reduction == "none":
             return loss
         return (loss.sum() / _find_divisor(x, reduction)).reshape(1)

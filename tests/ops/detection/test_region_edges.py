@@ -48,6 +48,15 @@ def test_a_nan_of_the_first_pixel_stays_away_from_points_outside_of_the_image() 
     np.testing.assert_array_equal(out, expected)
 
 
+def test_a_nan_stays_in_the_bins_that_hold_it() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)
+    x[0, 0, 0, 0] = np.nan
+    attrs = {"pooled_height": 1, "pooled_width": 1, "spatial_scale": 1.0, "output_channels": 1}
+    rois = np.array([[0, 0, 1, 1], [2, 1, 4, 3]], np.float32)
+    out, _ = call("psroi_pool", x, rois, lods={"ROIs": [[0, 2]]}, **attrs)
+    np.testing.assert_array_equal(out.ravel(), [np.nan, x[0, 0, 1:4, 2:5].mean()])
+
+
 @pytest.mark.parametrize("corner", [np.inf, -np.inf, np.nan, 1e30])
 def test_bins_of_an_infinite_region_stay_inside_the_image(corner: float) -> None:
     rois = np.array([[0, 0, corner, 3], [corner, corner, 2, 2], [0, corner, 2, corner]], np.float32)

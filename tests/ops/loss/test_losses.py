@@ -218,3 +218,10 @@ def test_a_seed_draws_the_same_shared_classes_as_fluid() -> None:
 def test_mersenne_twisters_match_the_cpp_standard_at_number_10000() -> None:
     assert Twister(5489).draw(10_000)[-1] == 9981545732273789042
     assert Twister(5489, is_short=True).draw(10_000)[-1] == 4123659995
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_target_of_nan_makes_the_divergence_nan(reduction: str) -> None:
+    target = np.array([[0.5, np.nan], [0, -1]], "float32")
+    loss = registry.find("kldiv_loss").forward(np.zeros((2, 2), "float32"), target, reduction=reduction)
+    assert np.isnan(loss).all()

@@ -182,6 +182,14 @@ def pool_means(x: Array, rois: Array, owners: Array, attrs: PsRoiAttrs) -> Array
     if (kernel := fast.find_means.choose(out.size, x, out)) is not None:
         kernel(x, owners, *_find_bins(x.shape, rois, attrs), out)
         return out
+    if not np.isfinite(x).all():  # sums from the first pixel on would carry it into every bin
+        rows, columns = _find_bins(x.shape, rois, attrs)
+        for at in np.ndindex(out.shape):
+            n, _, i, j = at
+            channel = int(np.ravel_multi_index(at[1:], out.shape[1:]))
+            part = x[owners[n], channel, slice(*rows[n, :, i]), slice(*columns[n, :, j])]
+            out[at] = part.sum(dtype=x.dtype) / max(part.size, 1)
+        return out
     first, bins = _index_bins(x.shape, owners, rois, attrs)
     integral = np.zeros((*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1))
     np.cumsum(x, axis=2, dtype=np.float64, out=integral[:, :, 1:, 1:])
