@@ -71,13 +71,13 @@ def _read_sample(step: Step) -> Value:
     if again:
         chosen = step.emit("arg_max", {"X": scores}, {"axis": 1, "dtype": int(VarType.INT64)}, dtype="int64")
     else:
-        chosen = _take_best(step, scores, count)
+        chosen = _take_best(scores, count)
     attrs = {"depth": total, "dtype": int(VarType.FP32), "allow_out_of_range": False}
     out = step.cast(step.emit("one_hot_v2", {"X": chosen}, attrs, dtype="float32"), weights.variable.dtype)
     return weights._replace(variable=out, rank=2)
 
 
-def _take_best(step: Step, scores: Variable, count: int) -> Variable:
+def _take_best(scores: Variable, count: int) -> Variable:
     outputs = {"Out": scores.dtype, "Indices": VarType.INT64}
     return emit_all("top_k", {"X": scores}, outputs, {"k": count})[1]
 

@@ -34,7 +34,7 @@ def _power(step: Step, x: Ref) -> Ref:
     return x.binary("Pow", step.attr("factor"))
 
 
-def _between(step: Step, x: Ref, bound: float, inside: Ref, outside: Ref) -> Ref:
+def _between(x: Ref, bound: float, inside: Ref, outside: Ref) -> Ref:
     """Return ``inside`` where ``-bound <= x <= bound``, else ``outside``."""
     return (abs(x) > bound).choose(outside, inside)
 
@@ -64,7 +64,7 @@ _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
     "ceil": lambda s, x: -(-x).unary("Floor"),
     "elu": _elu,
     "hard_sigmoid": lambda s, x: x.scale(s.attr("slope"), s.attr("offset")).clip(0, 1),
-    "hard_shrink": lambda s, x: _between(s, x, s.attr("threshold"), x.scale(0), x),
+    "hard_shrink": lambda s, x: _between(x, s.attr("threshold"), x.scale(0), x),
     "hard_swish": _hard_swish,
     "leaky_relu": _leaky,
     "log10": lambda s, x: x.unary("Log").scale(1 / math.log(10)),

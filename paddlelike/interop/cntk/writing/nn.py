@@ -228,7 +228,7 @@ def _find_constant(step: Step) -> float:
     return -batch / math.log(momentum)
 
 
-def standardize(step: Step, x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
+def standardize(x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
     """Return ``(x - mean) / sqrt(var + epsilon)`` over some static dims."""
     moved = x - x.reduce("Mean", dims)
     variance = (moved * moved).reduce("Mean", dims)
@@ -239,7 +239,7 @@ def standardize(step: Step, x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
 def _write_layer_norm(step: Step) -> Ref:
     x = step.ref()
     start = step.static_dim(step.attr("begin_norm_axis"), x)
-    out = standardize(step, x, range(start, x.rank), float(step.attr("epsilon")))
+    out = standardize(x, range(start, x.rank), float(step.attr("epsilon")))
     for kind, slot in (("ElementTimes", "Scale"), ("Plus", "Bias")):
         if step.has(slot):
             out = out.binary(kind, step.ref(slot).reshape(x.shape[start:]))
@@ -275,5 +275,5 @@ def _write_group_norm(step: Step) -> Ref:
     if x.shape[0] % groups:
         step.refuse(f"{x.shape[0]} channels are not {groups} groups of one size")
     flat = x.reshape([groups, math.prod(x.shape) // groups])
-    out = standardize(step, flat, [1], float(step.attr("epsilon"))).reshape(x.shape)
+    out = standardize(flat, [1], float(step.attr("epsilon"))).reshape(x.shape)
     return _scale_channels(step, out)

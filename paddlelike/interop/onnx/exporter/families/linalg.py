@@ -38,7 +38,7 @@ def _convert_fc(step: Step) -> Value:
     return step.add("Relu", out) if step.attr("activation_type") == "relu" else out
 
 
-def _turn(step: Step, value: Value, rank: int, turn: bool) -> Value:
+def _turn(value: Value, rank: int, turn: bool) -> Value:
     """Return matrices, on request with their last two dims exchanged."""
     order = list(range(rank))
     return value.transpose([*order[:-2], rank - 1, rank - 2]) if turn and rank > 1 else value
@@ -57,7 +57,7 @@ def _convert_matmul(step: Step) -> Value:
     if wide_x > 2 and wide_y > 2 and wide_x != wide_y:  # the same matrices in other dims
         dims = step.concat(a.dims(0, wide_x - 2), b.dims(wide_y - 2, wide_y))
         b, wide_y = b.reshape(dims), wide_x
-    out = _turn(step, a, wide_x, turn_x) @ _turn(step, b, wide_y, turn_y)
+    out = _turn(a, wide_x, turn_x) @ _turn(b, wide_y, turn_y)
     if step.attr("alpha") != 1:
         out = out * step.like(step.attr("alpha"))
     rank = max(wide_x, wide_y)
@@ -68,8 +68,8 @@ def _convert_matmul(step: Step) -> Value:
 
 @converts("matmul_v2")
 def _convert_matmul_v2(step: Step) -> Value:
-    x = _turn(step, step.input(), step.rank(), step.attr("trans_x", False))
-    y = _turn(step, step.input("Y"), step.rank("Y"), step.attr("trans_y", False))
+    x = _turn(step.input(), step.rank(), step.attr("trans_x", False))
+    y = _turn(step.input("Y"), step.rank("Y"), step.attr("trans_y", False))
     return x @ y
 
 

@@ -190,7 +190,7 @@ def _mark_ends(step: Step) -> Value:
     return step.lengths("X").take(owners) - places
 
 
-def _look_ahead(step: Step, rows: Value, by: int) -> Value:
+def _look_ahead(rows: Value, by: int) -> Value:
     """Return the row that follows some steps later, or the last row."""
     count = rows.dims(0, 1)
     end = count.reshape()
@@ -204,7 +204,7 @@ def _convert_enumerate(step: Step) -> Value:
     """List the ids of each row and of the rows after it, with ``pad_value`` beyond the end."""
     left, ids = _mark_ends(step).unsqueeze(1), step.input().reshape(-1, 1)
     columns = [
-        (left > ahead).where(_look_ahead(step, ids, ahead), step.like(step.attr('pad_value')))
+        (left > ahead).where(_look_ahead(ids, ahead), step.like(step.attr('pad_value')))
         for ahead in range(step.attr("win_size"))
     ]  # fmt: skip
     return step.concat(*columns, axis=1)
@@ -228,7 +228,7 @@ def _convert_row_conv(step: Step) -> Value:
     left, out = _mark_ends(step).unsqueeze(1), None
     for ahead in range(step.shape("Filter")[0]):
         factor = step.input("Filter").take(step.constant(ahead, np.int64))
-        part = _look_ahead(step, step.input(), ahead) * factor
+        part = _look_ahead(step.input(), ahead) * factor
         part = (left > ahead).where(part, 0.0)
         out = part if out is None else out + part
     assert out is not None

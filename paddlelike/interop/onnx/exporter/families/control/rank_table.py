@@ -29,7 +29,7 @@ def _convert_max_length(step: Step) -> Value:
     return _find_table(step).longest.reduce("ReduceMax", 0, keep=True)
 
 
-def _count_active(step: Step, table: RankTable, turn: Value) -> Value:
+def _count_active(table: RankTable, turn: Value) -> Value:
     """Return the number of sequences that have this step, as a row."""
     active = (table.longest > turn).cast(VarType.INT64)
     return active.reduce("ReduceSum", 0, keep=True)
@@ -37,7 +37,7 @@ def _count_active(step: Step, table: RankTable, turn: Value) -> Value:
 
 @converts("shrink_rnn_memory")
 def _convert_shrink(step: Step) -> Value:
-    count = _count_active(step, _find_table(step), step.input("I"))
+    count = _count_active(_find_table(step), step.input("I"))
     return step.add("Slice", step.input(), step.ints(0), count, step.ints(0))
 
 
@@ -57,7 +57,7 @@ def _convert_to_array(step: Step) -> Value:
     ]
 
     def run() -> list[Value]:
-        starts = firsts[: _count_active(step, table, turn)]
+        starts = firsts[: _count_active(table, turn)]
         rows = step.input().take(starts + turn)
         return [going, step.add("SequenceInsert", array, rows)]
 

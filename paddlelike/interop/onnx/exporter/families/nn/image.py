@@ -17,13 +17,13 @@ from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_relu_before_depthwise_conv")
 
 
-def to_channels_first(step: Step, value: Value, data_format: str, rank: int) -> Value:
+def to_channels_first(value: Value, data_format: str, rank: int) -> Value:
     """Return an image with its channels as dim 1."""
     last = is_channels_last(data_format)
     return value.transpose([0, rank - 1, *range(1, rank - 1)]) if last else value
 
 
-def to_format(step: Step, value: Value, data_format: str, rank: int) -> Value:
+def to_format(value: Value, data_format: str, rank: int) -> Value:
     """Return an image ``(N, C, ...)`` in its data format."""
     return value.transpose([0, *range(2, rank), 1]) if is_channels_last(data_format) else value
 
@@ -73,9 +73,9 @@ def _convert_conv(step: Step) -> Value:
     else:
         options["pads"] = _describe_windows(windows, spatial, windows.counts(spatial))
     options |= {"strides": windows.strides, "dilations": windows.dilations}
-    x = to_channels_first(step, step.input("Input"), layout, rank)
+    x = to_channels_first(step.input("Input"), layout, rank)
     bias = [step.input("Bias").reshape(-1)] if step.has("Bias") else []
-    out = to_format(step, step.add("Conv", x, step.input("Filter"), *bias, **options), layout, rank)
+    out = to_format(step.add("Conv", x, step.input("Filter"), *bias, **options), layout, rank)
     if step.attr("fuse_residual_connection") and step.has("ResidualData"):
         out = out + step.input("ResidualData")
     return out
@@ -104,10 +104,10 @@ def _convert_conv_transpose(step: Step) -> Value:
         "pads": [*lows, *highs],
         "output_padding": more,
     }
-    x = to_channels_first(step, step.input("Input"), layout, rank)
+    x = to_channels_first(step.input("Input"), layout, rank)
     bias = [step.input("Bias").reshape(-1)] if step.has("Bias") else []
     out = step.add("ConvTranspose", x, step.input("Filter"), *bias, **options)
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 @converts("pool2d", "pool3d")
@@ -117,14 +117,14 @@ def _convert_pool(step: Step) -> Value:
     of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
     if step.attr("adaptive") and of_fluid:
         step.refuse("it is an adaptive max pool with the windows of Fluid, which may end beyond X")
-    x = to_channels_first(step, step.input(), layout, rank)
+    x = to_channels_first(step.input(), layout, rank)
     if step.attr("global_pooling") or (step.attr("adaptive") and set(kernel) == {1}):
         out = step.add("GlobalAveragePool" if average else "GlobalMaxPool", x)
     elif step.attr("adaptive"):
         out = _pool_uneven(step, x, _find_spatial(step, "X"), kernel, average=average)
     else:
         out = _pool(step, x, _find_spatial(step, "X"), average=average)
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 def _pool(step: Step, x: Value, spatial: Sequence[int], *, average: bool) -> Value:
@@ -259,11 +259,11 @@ def _convert_interpolation(step: Step) -> Value:
     given = step.attr("scale", 0.0)
     scales = list(given) if isinstance(given, list | tuple) else [given] * len(spatial)
     if -1 in spatial or any(step.has(slot) for slot in ("OutSize", "SizeTensor", "Scale")):
-        return to_format(step, _resize(step, size, scales), layout, rank)
+        return to_format(_resize(step, size, scales), layout, rank)
     if scales and min(scales) > 0:
         size = scale_sizes(spatial, scales)
     later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
-    out = to_channels_first(step, step.input(), layout, rank)
+    out = to_channels_first(step.input(), layout, rank)
     for axis, (n, count) in enumerate(zip(spatial, size, strict=True), 2):
         by = scales[axis - 2] if later else 0.0
         taps = TAPS[step.attr("interp_method")](
@@ -272,13 +272,13 @@ def _convert_interpolation(step: Step) -> Value:
         matrix = np.zeros((n, count), step.dtype())
         for index, weight in taps:
             matrix[index, np.arange(count)] += weight
-        out = _multiply_dim(step, out, rank, axis, step.constant(matrix, step.dtype()))
-    return to_format(step, out, layout, rank)
+        out = _multiply_dim(out, rank, axis, step.constant(matrix, step.dtype()))
+    return to_format(out, layout, rank)
 
 
 def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> Value:
     """Return X, with channels first, in a computed size or by a computed scale."""
-    x = to_channels_first(step, step.input(), step.attr("data_layout"), step.rank())
+    x = to_channels_first(step.input(), step.attr("data_layout"), step.rank())
     kind, corners = step.attr("interp_method"), step.attr("align_corners")
     options: dict[str, Any] = {"mode": {"nearest": "nearest", "bicubic": "cubic"}.get(kind, "linear")}
     asymmetric = kind == "nearest" or (kind != "bicubic" and step.attr("align_mode") == 1)
@@ -303,7 +303,7 @@ def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> Value:
     return step.add("Resize", x, "", "", dims, **options)
 
 
-def _multiply_dim(step: Step, x: Value, rank: int, axis: int, matrix: Value) -> Value:
+def _multiply_dim(x: Value, rank: int, axis: int, matrix: Value) -> Value:
     """Return the product of one dim with a matrix."""
     order = [*(i for i in range(rank) if i != axis), axis]
     out = x.transpose(order) @ matrix
@@ -313,9 +313,9 @@ def _multiply_dim(step: Step, x: Value, rank: int, axis: int, matrix: Value) -> 
 @converts("pixel_shuffle")
 def _convert_pixel_shuffle(step: Step) -> Value:
     layout, rank = step.attr("data_format"), step.rank()
-    x = to_channels_first(step, step.input(), layout, rank)
+    x = to_channels_first(step.input(), layout, rank)
     out = step.add("DepthToSpace", x, blocksize=step.attr("upscale_factor"), mode="CRD")
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 @converts("unpool", "unpool3d")

@@ -36,10 +36,10 @@ def _convert_batch_norm(step: Step) -> Value:
     if not (test or step.attr("use_global_stats")):
         step.refuse("it is in training mode; export program.clone(for_test=True)")
     layout, rank = step.attr("data_layout"), step.rank()
-    x = to_channels_first(step, step.input(), layout, rank)
+    x = to_channels_first(step.input(), layout, rank)
     parts = [step.input(slot) for slot in ("Scale", "Bias", "Mean", "Variance")]
     out = step.add("BatchNormalization", x, *parts, epsilon=float(step.attr("epsilon")))
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 def _standardize(step: Step, x: Value, axes: Sequence[int]) -> Value:
@@ -72,13 +72,13 @@ def _convert_layer_norm(step: Step) -> Value:
 @converts("group_norm")
 def _convert_group_norm(step: Step) -> Value:
     layout, rank = step.attr("data_layout"), step.rank()
-    x = to_channels_first(step, step.input(), layout, rank)
+    x = to_channels_first(step.input(), layout, rank)
     out = _standardize(step, x.reshape(0, step.attr("groups"), -1), [2])
     out = out.reshape(x.dims())
     for kind, slot in (("Mul", "Scale"), ("Add", "Bias")):
         if step.has(slot):
             out = step.add(kind, out, step.input(slot).reshape(-1, *(1,) * (rank - 2)))
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 @converts("instance_norm")
@@ -94,9 +94,9 @@ def _convert_lrn(step: Step) -> Value:
     """Convert an LRN; ONNX divides alpha by the size of the window."""
     size, layout, rank = step.attr("n"), step.attr("data_format"), step.rank()
     options = {"alpha": step.attr("alpha") * size, "beta": step.attr("beta"), "bias": step.attr("k")}
-    x = to_channels_first(step, step.input(), layout, rank)
+    x = to_channels_first(step.input(), layout, rank)
     out = step.add("LRN", x, size=size, **{name: float(value) for name, value in options.items()})
-    return to_format(step, out, layout, rank)
+    return to_format(out, layout, rank)
 
 
 @converts("data_norm")

@@ -33,7 +33,7 @@ def _give_pairs(node: Node, x: Expression) -> None:
     node.give(node.emit("as_real", x, typed=VarType.FP64 if wide else VarType.FP32, shaped=dims))
 
 
-def _as_float(node: Node, x: Expression) -> Expression:
+def _as_float(x: Expression) -> Expression:
     wide = x.variable.dtype == VarType.FP64
     return x.cast(VarType.FP64 if wide else VarType.FP32)
 
@@ -49,7 +49,7 @@ def _read_dft(node: Node) -> None:
     forward, half = not node.attr("inverse", 0), bool(node.attr("onesided", 0))
     if dims[-1] not in (1, 2):
         node.refuse(f"its input has dims {dims}")
-    x, real = _as_float(node, node.input()), dims[-1] == 1
+    x, real = _as_float(node.input()), dims[-1] == 1
     kind = x.variable.dtype
     length = int(node.known(1).reshape(-1)[0]) if node.has(1) else None
     held = length if length is None or forward or not half else length // 2 + 1
@@ -80,7 +80,7 @@ def _read_stft(node: Node) -> None:
     step = int(node.known(1).reshape(-1)[0])
     length = int(node.known(3).reshape(-1)[0]) if node.has(3) else node.dims(2)[0]
     real = len(dims) == 2 or dims[-1] == 1
-    x = _as_float(node, node.input())
+    x = _as_float(node.input())
     if len(dims) == 3:
         x = x.squeeze(2) if real else _as_complex(node, x)
     count = (dims[1] - length) // step + 1 if dims[1] >= 0 else -1
@@ -90,7 +90,7 @@ def _read_stft(node: Node) -> None:
     )
     frames = frames.transpose([0, 2, 1])
     if node.has(2):
-        window = _as_float(node, node.input(2))
+        window = _as_float(node.input(2))
         if not real:
             window = node.emit("complex", window, window.zeros(), typed=kind, shaped=(length,))
         frames = frames * window

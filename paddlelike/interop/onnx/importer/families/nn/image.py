@@ -34,12 +34,12 @@ def find_pads(
     return found
 
 
-def as_image(node: Node, x: Expression, rank: int) -> Expression:
+def as_image(x: Expression, rank: int) -> Expression:
     """Return a signal ``(N, C, L)`` as an image of height 1."""
     return x.unsqueeze(2) if rank == 3 else x
 
 
-def as_signal(node: Node, x: Expression, rank: int) -> Expression:
+def as_signal(x: Expression, rank: int) -> Expression:
     """Return an image of height 1 as the original signal."""
     return x.squeeze(2) if rank == 3 else x
 
@@ -87,10 +87,10 @@ def convolve(node: Node, x: Expression, weights: Expression) -> Expression:
     """Return the convolution of images or signals, without a bias."""
     rank, kernel = check_rank(node), weights.shape[2:]
     windows = _add_height(_find_windows(node, kernel), rank)
-    given = {"Input": as_image(node, x, rank), "Filter": as_image(node, weights, rank)}
+    given = {"Input": as_image(x, rank), "Filter": as_image(weights, rank)}
     kind = "conv3d" if rank == 5 else "conv2d"
     out = node.emit(kind, given, slot="Output", groups=node.attr("group", 1), **windows)
-    return as_signal(node, out, rank)
+    return as_signal(out, rank)
 
 
 @reads("ConvTranspose")
@@ -102,13 +102,13 @@ def _read_conv_transpose(node: Node) -> Expression:
     windows = _find_windows(node, kernel)
     windows["paddings"], beyond = _find_crops(node, kernel, windows)
     windows = _add_height(windows, rank)
-    given = {"Input": as_image(node, node.input(), rank), "Filter": as_image(node, node.input(1), rank)}
+    given = {"Input": as_image(node.input(), rank), "Filter": as_image(node.input(1), rank)}
     kind = "conv3d_transpose" if rank == 5 else "conv2d_transpose"
     out = node.emit(kind, given, slot="Output", groups=node.attr("group", 1), output_size=[], **windows)
     if any(beyond):
         sizes = [0] * (max(rank, 4) - len(beyond)) + beyond
         out = node.emit("pad", out, paddings=[size for extra in sizes for size in (0, extra)], pad_value=0.0)
-    return _add_bias(node, as_signal(node, out, rank), rank)
+    return _add_bias(node, as_signal(out, rank), rank)
 
 
 def _find_crops(
@@ -162,8 +162,8 @@ def _read_pad(node: Node) -> Expression:
     plane = rank in (3, 4) and pairs[:2] == [(0, 0)] * 2
     if mode in ("reflect", "edge") and plane:
         sizes = [size for pair in ([(0, 0)] * (4 - rank) + pairs[2:]) for size in pair]
-        out = node.emit("pad2d", as_image(node, x, rank), paddings=sizes, mode=mode)
-        return as_signal(node, out, rank)
+        out = node.emit("pad2d", as_image(x, rank), paddings=sizes, mode=mode)
+        return as_signal(out, rank)
     for axis, (low, high) in enumerate(pairs):
         x = _surround(node, x, axis, low, high, mode)
     return x

@@ -61,10 +61,10 @@ def _read_pool(node: Node) -> None:
         "ceil_mode": ceil,
         "exclusive": not node.attr("count_include_pad", 0),
     }
-    out = node.emit("pool3d" if rank == 5 else "pool2d", as_image(node, x, rank), **options)
+    out = node.emit("pool3d" if rank == 5 else "pool2d", as_image(x, rank), **options)
     if node.type == "LpPool":
         out = node.emit("sqrt", out.scale(float(np.prod(kernel))))
-    node.give(as_signal(node, out, rank))
+    node.give(as_signal(out, rank))
 
 
 @reads("MaxUnpool")

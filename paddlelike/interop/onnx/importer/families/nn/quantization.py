@@ -30,8 +30,8 @@ def _along(node: Node, index: int, rank: int, axis: int) -> Expression | None:
         return None
     if len(node.dims(index)) > 1:
         node.refuse("it has one scale per block")
-    name = node.input(index).cast(VarType.FP32)
-    return name.reshape(*[-1 if dim == axis else 1 for dim in range(rank or 1)])
+    x = node.input(index).cast(VarType.FP32)
+    return x.reshape(*[-1 if dim == axis else 1 for dim in range(rank or 1)])
 
 
 def _restore(node: Node, index: int, scale: int, zero: int, axis: int | None = None) -> Expression:
