@@ -20,7 +20,7 @@ from reprlib import recursive_repr
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.left_out import find_left_out, make_attribute_error, make_getattr
+from paddlelike.left_out import MODULES, LeftOutFinder, find_left_out, make_attribute_error, make_getattr
 
 __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
 
@@ -298,6 +298,9 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
             for name in [name for name in self._targets if name.startswith(f"{module.__name__}.")]:
                 sys.modules[name] = import_module(self._targets[name])
                 setattr(sys.modules[original], name.rpartition(".")[2], sys.modules[name])
+            for name in [name for name in MODULES if name.startswith(f"{path}.")]:
+                left_out = LeftOutFinder().create_module(ModuleSpec(f"paddlelike.{name}", None))
+                sys.modules[module.__name__ + name.removeprefix(path)] = left_out
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the original, for ``python -m``, or None if there is none."""

@@ -73,7 +73,7 @@ def make_getattr(module: str, path: str, modules: Mapping[str, str] | None = Non
         if modules is not None and name in modules:
             return import_module(modules[name])
         if f"{path}.{name}" in MODULES:
-            return import_module(f"{module}.{name}")
+            return import_module(f"paddlelike.{path}.{name}")
         found: Any = find_left_out(f"{path}.{name}")
         if found is None:
             from paddlelike.left_out.imported import find_imported  # a plain import of the package is short

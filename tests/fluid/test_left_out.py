@@ -47,6 +47,8 @@ import paddle.fluid as fluid
 import paddle.fluid.dygraph.nn as nn
 from paddle.fluid.dygraph.base import to_variable
 from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
+from paddle.utils.image_util import *
+from paddle.utils.plotcurve import plot_paddle_curve
 from paddle.fluid.incubate.fleet.collective import DistributedStrategy, fleet
 from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet as pslib
 class Model(fluid.dygraph.layers.Layer): pass
@@ -62,7 +64,7 @@ def test_modules_of_fluid_need_no_import_of_their_own() -> None:
     script = """
 import paddlelike
 paddlelike.install()
-import paddle
+import paddle.utils
 import paddle.fluid as fluid
 contrib, slim = fluid.contrib, fluid.contrib.slim
 print(slim.quantization.QuantizationTransformPass.__name__, slim.quantization.quantization_pass.__name__)
@@ -75,6 +77,7 @@ for use in (
     lambda: contrib.mixed_precision.fp16_utils.cast_model_to_fp16(),
     lambda: fluid.layers.device.get_places(),
     lambda: paddle.incubate.hapi.Model(),
+    lambda: paddle.utils.image_util.flip(),
 ):
     try:
         use()
@@ -91,6 +94,7 @@ for use in (
         "True fluid.contrib.mixed_precision.fp16_utils.cast_model_to_fp16",
         "True fluid.layers.device.get_places",
         "True paddle.incubate.hapi.Model",
+        "True paddle.utils.image_util.flip",
     ]
 
 
