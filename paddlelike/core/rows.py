@@ -90,17 +90,14 @@ class RowIndex:
 
     def find(self, ids: Array) -> Array:
         """Return the position of each id, or -1."""
-        slots = self._find_slots(ids)
-        found, held = self._places.take(slots).astype(np.int64), self._ids.take(slots)
-        left = np.flatnonzero((held != ids) & (found >= 0))
-        slots, ids, step = slots.take(left), ids.take(left), 0
+        found, left, slots, step = np.full(len(ids), -1), np.arange(len(ids)), self._find_slots(ids), 0
         while len(left):
-            step += 1
-            slots = (slots + step) & (len(self._ids) - 1)
             places = self._places.take(slots)
             found[left] = places
             more = np.flatnonzero((self._ids.take(slots) != ids) & (places >= 0))
-            left, slots, ids = left.take(more), slots.take(more), ids.take(more)
+            step += 1
+            left, ids = left.take(more), ids.take(more)
+            slots = (slots.take(more) + step) & (len(self._ids) - 1)
         return found
 
     def add(self, ids: Array, places: Array | None = None) -> None:
@@ -124,9 +121,9 @@ class RowIndex:
             done = self._places.take(slots) == places
             self._ids[slots[done]] = ids[done]
             left = np.flatnonzero(~done)
-            ids, places, slots = ids.take(left), places.take(left), slots.take(left)
             step += 1
-            slots = (slots + step) & (len(self._ids) - 1)
+            ids, places = ids.take(left), places.take(left)
+            slots = (slots.take(left) + step) & (len(self._ids) - 1)
 
     def _find_slots(self, ids: Array) -> Array:
         """Return where the search for each id begins."""

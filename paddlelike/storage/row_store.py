@@ -34,30 +34,36 @@ _open: Final = weakref.WeakSet[Any]()  # the stores of this process
 
 
 class RowStore:
-    """Rows of ``width`` bytes, in a file below ``PADDLELIKE_TABLE_STORE`` (default: tempfile's folder).
+    """Rows of ``width`` elements, in a file below ``PADDLELIKE_TABLE_STORE`` (default: tempfile's folder).
 
     Raises OSError where the file cannot be made. All methods raise StorageError where the disk is full or the
     file is damaged.
     """
 
-    def __init__(self, width: int) -> None:
-        self._width, words = width, 2 + -(-width // 4)
+    def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
+        self.width, self.dtype = width, dtype
+        words = 2 + -(-width * dtype.itemsize // 4)
         get_folder().mkdir(parents=True, exist_ok=True)
         self._file = tempfile.TemporaryFile(dir=get_folder(), buffering=0)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._records = np.empty((0, words + 1), np.uint32)  # the mapped file: id, row, checksum
         self._factors = (2 * np.arange(words, dtype=np.uint64) + np.uint64(3)) * _GOLDEN
-        self._there: Array = np.empty(0, np.bool_)  # of each record: False for a removed one
-        self._set_index(np.empty(0, np.int64))
+        self.clear()
         _open.add(self)
 
+    def clear(self) -> None:
+        """Remove all rows."""
+        self._records: Array = np.empty((0, len(self._factors) + 1), np.uint32)  # of the file, mapped
+        self._file.truncate(0)
+        self._there: Array = np.empty(0, np.bool_)  # of each record: False for a removed one
+        self._set_index(np.empty(0, np.int64))
+
     def read(self, ids: Array) -> tuple[Array, Array]:
-        """Return a mask of the ids that have rows, and the bytes of these rows, (n, width)."""
+        """Return a mask of the ids that have rows, and these rows, (n, width)."""
         places = self._find(ids)
         there = places >= 0
         there[there] = self._there[places[there]]
         ids, places = ids[there], places[there]
-        rows = np.empty((len(ids), self._width), np.uint8)
+        rows = np.empty((len(ids), self.width), self.dtype)
         for at in range(0, len(ids), _BLOCK):
             part = slice(at, at + _BLOCK)
             found, rows[part] = self._decode(self._records.take(places[part], axis=0), places[part])
@@ -66,7 +72,7 @@ class RowStore:
         return there, rows
 
     def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
-        """Set the rows of distinct ids, given as arrays of ``width`` bytes each.
+        """Set the rows of distinct ids.
 
         With ``reserve`` the disk must also have room for the next growth of all stores: so a step on a full
         disk fails at its first look-up, before it has changed anything.
@@ -145,7 +151,7 @@ class RowStore:
         records = np.zeros((len(ids), self._records.shape[1]), np.uint32)
         data = records.view(np.uint8)
         data[:, :8] = ids.reshape(-1, 1).view(np.uint8)
-        data[:, 8 : 8 + self._width] = np.ascontiguousarray(rows).view(np.uint8).reshape(len(ids), -1)
+        data[:, 8 : 8 + self.width * self.dtype.itemsize] = np.ascontiguousarray(rows).view(np.uint8)
         records[:, -1] = self._sum(records, places)
         return records
 
@@ -154,7 +160,8 @@ class RowStore:
         if not np.array_equal(records[:, -1], self._sum(records, places)):
             raise _make_damage("the checksum of a row does not match")
         data = records.view(np.uint8)
-        return data[:, :8].copy().view(np.int64).reshape(-1), data[:, 8 : 8 + self._width]
+        rows = data[:, 8 : 8 + self.width * self.dtype.itemsize].copy().view(self.dtype)
+        return data[:, :8].copy().view(np.int64).reshape(-1), rows
 
     def _sum(self, records: Array, places: Array) -> Array:
         """Return the checksums: sums of products, which any single flipped bit changes."""

@@ -3,86 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.errors import StorageError
+from paddlelike.storage.row_store import RowStore, map_array
 
 Array = np.ndarray[Any, Any]
 
 _HOT: Final = 1_000_000  # rows that stay in memory, unless PADDLELIKE_HOT_ROWS says otherwise
 
 
-class ColdRows:
-    """The rows of one table in its store, and the time of the last use of each row in memory.
+class ColdRows(RowStore):
+    """The rows of one table in its store, and when the rows in memory were last used.
 
     Attributes
     ----------
     most
-        Rows that stay in memory. None: the same as in the table that this one follows.
+        Rows that stay in memory; None: the same as in the table that this one follows.
     count
         Rows of the table, in memory or here.
     """
 
     def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
-        self._width, self._dtype = width, dtype
-        from paddlelike.storage.row_store import RowStore  # late: few tables are stores
-
-        self._store = RowStore(width * dtype.itemsize)
+        super().__init__(width, dtype)
         self._used = np.empty(0, np.int64)
         self._now = 0
         self.most: int | None = int(os.environ.get("PADDLELIKE_HOT_ROWS") or _HOT)
         self.count = 0
 
-    def read(self, ids: Array) -> tuple[Array, Array]:
-        """Return a mask of the ids whose rows are in the store, and these rows."""
-        there, rows = self._store.read(ids)
-        return there, rows.view(self._dtype).reshape(-1, self._width)
-
-    def write(self, ids: Array, rows: Array) -> None:
+    def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
         """Write rows to the store.
 
         A table that follows another one writes within a step, so room on the disk is reserved for it first.
         """
-        self._store.write(ids, rows, reserve=self.most is not None)
-
-    def remove(self, ids: Array) -> None:
-        """Remove rows."""
-        self._store.remove(ids)
-
-    def clear(self) -> None:
-        """Remove all rows."""
-        from paddlelike.storage.row_store import RowStore
-
-        self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
-
-    def scan(self) -> Iterator[tuple[Array, Array]]:
-        """Yield the ids and rows of the store in parts. All rows of the table must be in it.
-
-        Raises StorageError when their count differs from the table's.
-        """
-        found = 0
-        for ids, rows in self._store.scan():
-            found += len(ids)
-            yield ids, rows.view(self._dtype).reshape(-1, self._width)
-        if found != self.count:
-            raise StorageError(
-                f"the table has {self.count} rows, but its store holds {found}",
-                hint="the changes since the last save are lost: load that save in a new process",
-            )
+        super().write(ids, rows, reserve=reserve and self.most is not None)
 
     def map_all(self) -> tuple[Array, Array]:
         """Return all ids and rows, which must be in the store, in memory that can be paged out."""
-        from paddlelike.storage.row_store import map_array
-
-        ids = map_array((self.count,), np.int64)
-        rows = map_array((self.count, self._width), self._dtype)
+        ids, rows = map_array((self.count,), np.int64), map_array((self.count, self.width), self.dtype)
         at = 0
         for some, values in self.scan():
-            if at + len(some) > self.count:
-                continue  # scan() counts them
             ids[at : at + len(some)], rows[at : at + len(some)] = some, values
             at += len(some)
         return ids, rows

@@ -7,13 +7,15 @@ wherever its table lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core import Array, SelectedRows
 from paddlelike.core.rows import unique_rows
-from paddlelike.ops.kernels.cold_rows import ColdRows
+
+if TYPE_CHECKING:
+    from paddlelike.ops.kernels.cold_rows import ColdRows
 
 #: The height of tables whose rows are any 64-bit ids.
 ANY_ID: Final = (1 << 63) - 1
@@ -91,7 +93,7 @@ class GrowingRows(SelectedRows):
     def __init__(self, width: int, dtype: np.dtype[Any], rule: RowRule, *, is_stored: bool = False) -> None:
         super().__init__((), ANY_ID, np.empty((0, width), dtype))
         self._rule = rule
-        self._cold = ColdRows(width, dtype) if is_stored else None
+        self._cold = self._open_store() if is_stored else None
         self._memory: tuple[Array, Array] | None = None  # ids and values, with room for more
         self._layout = object()  # replaced when rows move: tables of one layout differ by rows at the end
 
@@ -287,12 +289,16 @@ class GrowingRows(SelectedRows):
 
     def _begin_store(self) -> None:
         """Create a store for this table's rows if the leading table has one."""
-        values = self.held_array
-        assert values is not None
         if self._cold is None:
-            self._cold = ColdRows(values.shape[1], values.dtype)
-            self.adopt(self._rows, values)
+            self._cold = self._open_store()
+            self.adopt(self._rows, self.held_array)
         self._cold.most = None
+
+    def _open_store(self) -> ColdRows:
+        from paddlelike.ops.kernels.cold_rows import ColdRows  # late: few tables are stores
+
+        assert self.held_array is not None
+        return ColdRows(self.held_array.shape[1], self.held_array.dtype)
 
 
 def edit_table(

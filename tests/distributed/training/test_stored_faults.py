@@ -21,6 +21,7 @@ from paddlelike.storage.row_store import RowStore
 from tests.helpers.fresh import fresh_programs
 
 RULE = RowRule("uniform_random", -1.0, 1.0)
+BYTE = np.dtype("u1")
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +75,7 @@ def test_a_failing_store_call_gives_a_correct_table_or_an_error(monkeypatch: pyt
         try:
             table = GrowingRows(3, np.dtype("float32"), RULE, is_stored=True)
             assert table._cold is not None
-            store = table._cold._store
+            store = table._cold
             monkeypatch.setattr(store, "_file", Failing(store._file, calls, number))
             found = use(table)
         except StorageError as error:
@@ -97,7 +98,7 @@ def flip(store: RowStore, at: int, bit: int) -> None:
 
 @pytest.mark.parametrize("width", [4, 12, 6])
 def test_every_flipped_bit_of_a_store_file_is_an_error_of_a_scan_and_a_read(width: int, stores: Path) -> None:
-    store, rows = RowStore(width), np.random.default_rng(1).integers(0, 256, (3, width), np.uint8)
+    store, rows = RowStore(width, BYTE), np.random.default_rng(1).integers(0, 256, (3, width), np.uint8)
     ids = np.array([0, -5, 1 << 40])
     store.write(ids, rows)
     for at in range(3 * 4 * store._records.shape[1]):
@@ -113,7 +114,7 @@ def test_every_flipped_bit_of_a_store_file_is_an_error_of_a_scan_and_a_read(widt
 
 @pytest.mark.parametrize("damage", ["zeros", "exchange", "another", "cut"])
 def test_a_store_file_with_lost_or_exchanged_records_is_an_error(damage: str, stores: Path) -> None:
-    store, ids = RowStore(8), np.arange(100_000)
+    store, ids = RowStore(8, BYTE), np.arange(100_000)
     store.write(ids, np.zeros((len(ids), 8), np.uint8))
     if damage == "zeros":
         store._records[:4096] = 0
@@ -132,7 +133,7 @@ def test_a_store_whose_rows_are_replaced_and_removed_holds_what_a_dict_holds(
     stores: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_store, "_BLOCK", 100)
-    rng, store = np.random.default_rng(3), RowStore(6)
+    rng, store = np.random.default_rng(3), RowStore(6, BYTE)
     expected: dict[int, bytes] = {}
     for _ in range(60):
         ids = rng.permutation(rng.integers(0, 900, 200) * (1 << 52))
@@ -178,7 +179,7 @@ def test_a_save_of_a_damaged_store_writes_nothing_and_names_the_last_save(
         saved = str(tmp_path / "saved")
         fluid.io.save_persistables(exe, saved, main)
         before = {path.name: path.read_bytes() for path in Path(saved).iterdir()}
-        store = fluid.global_scope().find_var("emb").value._cold._store  # type: ignore[union-attr]
+        store = fluid.global_scope().find_var("emb").value._cold  # type: ignore[union-attr]
         flip(store, 10_000 * store._records.itemsize * store._records.shape[1], 3)
         for delta in (False, True):
             with pytest.raises(SaveError, match=r"nothing was saved: .* checksum of a row") as info:
@@ -218,7 +219,7 @@ import resource, signal, sys, numpy as np
 from paddlelike.errors import StorageError
 from paddlelike.storage.row_store import RowStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-store = RowStore(1024)
+store = RowStore(1024, np.dtype("u1"))
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # files end there, as on a full disk
 try:
     for first in range(0, 10**6, 10_000):
