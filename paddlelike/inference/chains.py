@@ -39,6 +39,7 @@ _PRODUCTS: Final = {
     "mul": (),
 }
 _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_LEAST: Final = 256  # elements of a matrix that the library multiplies by
 
 
 @dataclass
@@ -87,7 +88,7 @@ class Chain:
             )
         w = self.w if factors is None else self.w * factors
         plain = functools.partial(_multiply, w, self.bias, self.activation, self.cut)
-        if library is None or not self._fits_library():
+        if library is None or not self.fits_library():
             return plain
         from paddlelike.inference import onednn  # late: many programs use no library
 
@@ -95,7 +96,7 @@ class Chain:
 
     def make_operation(self, library: onednn_library.Library) -> onednn.Convolution | None:
         """Return the chain as a convolution of the library, or None."""
-        if self.is_product or not self._fits_library():
+        if self.is_product or not self.fits_library():
             return None
         from paddlelike.inference import onednn  # late: many programs use no library
 
@@ -106,8 +107,12 @@ class Chain:
             library, w, self.bias, self._find_windows, self._get_groups(), self.activated
         )
 
-    def _fits_library(self) -> bool:
-        return self.w.dtype == np.float32 and (self.activation is None) == (self.activated is None)
+    def fits_library(self) -> bool:
+        """Return whether the library may compute the chain, and takes less time for some inputs."""
+        is_large = not self.is_product or self.w.size >= _LEAST
+        return (
+            is_large and self.w.dtype == np.float32 and (self.activation is None) == (self.activated is None)
+        )
 
     def _find_windows(self, spatial: tuple[int, int]) -> Windows:
         op = self.ops[0]

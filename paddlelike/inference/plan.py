@@ -48,6 +48,8 @@ class PredictionPlan(Plan):
     ----------
     chains, joined
         The number of chains, and of their operators.
+    uses_library
+        Whether the library computes a step, perhaps for some inputs only.
     """
 
     def __init__(
@@ -70,6 +72,8 @@ class PredictionPlan(Plan):
         inner = sum(len(block.program.blocks[ops[index].attrs["sub_block"]].ops) for index in loops)
         self.chains = len(chains) + len(loops)
         self.joined = sum(len(chain.ops) for chain in chains) + len(loops) + inner
+        fits = any(chain.fits_library() for chain in chains) or any(op.type == "pool2d" for op in ops)
+        self.uses_library = fits or bool(loops)
         inside = {index for chain in chains for index in chain.indexes[:-1]}
         ending = {chain.indexes[-1]: chain for chain in chains}
         # A value that a chain reads is in use until the chain ends.
@@ -265,7 +269,7 @@ class PlanEngine:
             if flag("FLAGS_backend") != "numpy":
                 return run_plain(feed)
             on_request.active = True
-            before = take_threads(threads)
+            before = take_threads(threads if plan.uses_library else 0)
             try:
                 frame = run_plan(plan, self._scope, {}, feed)
             except Exception:

@@ -219,6 +219,25 @@ def test_operators_that_the_library_cannot_run_are_left_to_numpy(monkeypatch: py
 
 @pytest.mark.slow
 @needs_library
+@pytest.mark.parametrize(("width", "sets"), [(1, False), (64, True)])
+def test_threads_are_set_only_where_the_library_may_compute(
+    width: int, sets: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, lambda: (["x"], [fluid.layers.fc(fluid.data("x", [None, 13]), width)]))
+    predictor, _ = open_model(tmp_path, joined=True)
+    seen = []
+
+    def set_threads(library: Any, count: int) -> int:
+        seen.append(count)
+        return count
+
+    monkeypatch.setattr(onednn_library.Library, "set_threads", set_threads)
+    predictor.run([np.ones((2, 13), "float32")])
+    assert seen == ([1] if sets else [])
+
+
+@pytest.mark.slow
+@needs_library
 def test_clones_that_run_at_the_same_time_give_the_same_bits(tmp_path: Path) -> None:
     save(tmp_path, build_residual)
     first, config = open_model(tmp_path, joined=True)
