@@ -2,7 +2,7 @@
 # paddlepaddle 1.8.5 on a CPU (Python 3.7): a program that goes through a graph and back (IrGraph, to_program), as every
 # pass of contrib.slim.quantization makes it, keeps its loops and branches and loses the blocks that they run. Post-training
 # quantization saves such models without a word; quantization during training ends in a crash.
-# Seen: a recurrent network of blocks with 3 and 7 operators comes back as one block with 3.
+# Seen: with numpy 1.21.6, a recurrent network of blocks with 3 and 7 operators comes back as one block with 3.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
