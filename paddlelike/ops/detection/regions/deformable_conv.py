@@ -215,7 +215,8 @@ def _spread(
     dx, d_moves, d_mask = [], [], []
     for g, (rows, points, values) in enumerate(zip(image.rows, image.points, image.values, strict=True)):
         above = np.ascontiguousarray(d_values[g].T)
-        d_mask.append(np.einsum("pc,pc->p", above, values))
+        seen = (points.pixel < len(rows)).any(0)  # else 0, also of an infinite gradient
+        d_mask.append(np.where(seen, np.einsum("pc,pc->p", above, values), 0))
         if image.masks is not None:
             above *= image.masks[g]
         total = np.zeros_like(rows)
