@@ -65,6 +65,14 @@ CASES = {
         lambda: None,
         note="differences whose power of e overflows",
     ),
+    "mean_iou": Case(
+        "mean_iou",
+        {"Predictions": np.zeros((0, 1), "int32"), "Labels": np.zeros((0, 1), "int32")},
+        lambda: None,
+        {"num_classes": 3},
+        wrt=(),
+        note="no class occurs",
+    ),
     "sigmoid_focal_loss": Case(
         "sigmoid_focal_loss",
         {

@@ -140,7 +140,7 @@ def mean_iou(
     correct, wrong = sum(corrects or [], correct), sum(wrongs or [], wrong)
     seen = correct + wrong
     shares = jnp.where(seen > 0, correct / jnp.maximum(seen, 1), 0)
-    mean = shares.sum() / jnp.maximum((seen > 0).sum(), 1)
+    mean = shares.sum() / (seen > 0).sum()
     for one in means or []:
         mean = mean + one.reshape(-1)[0]
     return mean.reshape(1).astype(jnp.float32), wrong.astype(jnp.int32), correct.astype(jnp.int32)
