@@ -90,7 +90,8 @@ class RowIndex:
 
     def find(self, ids: Array) -> Array:
         """Return the position of each id, or -1."""
-        found, left, slots, step = np.full(len(ids), -1), np.arange(len(ids)), self._find_slots(ids), 0
+        found, left, step = np.full(len(ids), -1), np.arange(len(ids)), 0
+        slots = self._find_slots(ids, len(self._ids))
         while len(left):
             places = self._places.take(slots)
             found[left] = places
@@ -107,29 +108,30 @@ class RowIndex:
         if places is None:
             places = np.arange(self._count, self._count + len(ids))
         self._count += len(ids)
-        if places[-1] > np.iinfo(self._places.dtype).max:
-            self._places = self._places.astype(np.int64)
-        if 4 * self._count > 3 * len(self._ids):
-            used = self._places >= 0
-            ids, places = np.append(self._ids[used], ids), np.append(self._places[used], places)
+        held, at = self._ids, self._places
+        if places[-1] > np.iinfo(at.dtype).max:
+            at = at.astype(np.int64)
+        if 4 * self._count > 3 * len(held):
+            used = at >= 0
+            ids, places = np.append(held[used], ids), np.append(at[used], places)
             size = 1 << (4 * self._count // 3).bit_length()
-            self._ids, self._places = np.zeros(size, np.int64), np.full(size, -1, self._places.dtype)
-        slots, step = self._find_slots(ids), 0
+            held, at = np.zeros(size, np.int64), np.full(size, -1, at.dtype)
+        slots, step = self._find_slots(ids, len(held)), 0
         while len(ids):
-            free = self._places.take(slots) < 0
-            self._places[slots[free]] = places[free]  # the last of several in one slot stays
-            done = self._places.take(slots) == places
-            self._ids[slots[done]] = ids[done]
-            left = np.flatnonzero(~done)
+            free = np.flatnonzero(at.take(slots) < 0)
+            held[slots[free]] = ids[free]  # before its position, so that Ctrl-C leaves no other id there
+            at[slots[free]] = places[free]  # the last of several in one slot stays, as of the ids
+            left = np.flatnonzero(at.take(slots) != places)
             step += 1
             ids, places = ids.take(left), places.take(left)
-            slots = (slots.take(left) + step) & (len(self._ids) - 1)
+            slots = (slots.take(left) + step) & (len(held) - 1)
+        self._ids, self._places = held, at
 
-    def _find_slots(self, ids: Array) -> Array:
-        """Return where the search for each id begins."""
+    def _find_slots(self, ids: Array, size: int) -> Array:
+        """Return where the search for each id begins, of so many slots."""
         bits = ids.astype(np.int64, copy=False).view(np.uint64) * _GOLDEN
         bits = (bits ^ (bits >> np.uint64(32))) * _GOLDEN
-        return (bits >> np.uint64(32)).view(np.int64) & (len(self._ids) - 1)
+        return (bits >> np.uint64(32)).view(np.int64) & (size - 1)
 
 
 def _sort(rows: Array, height: int | None) -> Array:

@@ -7,6 +7,8 @@ A record is an id, its row, and a checksum of both and of the record's place. Th
 in memory. A record must have its id and checksum when it is read, so damage is a StorageError. A scan, which
 every save makes, reads by system calls. A look-up reads through a mapping, which takes a fraction of the
 time; there a read error of the disk ends the process.
+
+An exception between any two operations, as Ctrl-C raises it, leaves every row as it was or as it was to be.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from paddlelike.errors import StorageError
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK: Final = 1 << 16  # records of one call
+_BLOCK: Final = 1 << 16  # records of one call at most
+_PIECE: Final = 1 << 24  # bytes of these records
 _LEAST: Final = 1 << 20  # bytes by which a file grows at least
 _PARTS: Final = 4  # of an index; only one part at a time needs memory to grow
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -44,18 +47,26 @@ class RowStore:
         self.width, self.dtype = width, dtype
         words = 2 + -(-width * dtype.itemsize // 4)
         get_folder().mkdir(parents=True, exist_ok=True)
+        self._block = max(1, min(_BLOCK, _PIECE // (4 * words + 4)))
         self._file = tempfile.TemporaryFile(dir=get_folder(), buffering=0)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        self._close = weakref.finalize(self, self._file.close)
         self._factors = (2 * np.arange(words, dtype=np.uint64) + np.uint64(3)) * _GOLDEN
         self.clear()
         _open.add(self)
 
     def clear(self) -> None:
         """Remove all rows."""
-        self._records: Array = np.empty((0, len(self._factors) + 1), np.uint32)  # of the file, mapped
+        self._records: Array  # of the file, mapped
+        self._there: Array  # of each record: False for a removed one
+        self._index: list[RowIndex]  # of the first records, also removed ones
+        self._count: int  # these records
+        self._records, self._there, self._index, self._count = (
+            np.empty((0, len(self._factors) + 1), np.uint32),
+            np.empty(0, np.bool_),
+            [RowIndex(np.empty(0, np.int64)) for _ in range(_PARTS)],
+            0,
+        )
         self._file.truncate(0)
-        self._there: Array = np.empty(0, np.bool_)  # of each record: False for a removed one
-        self._set_index(np.empty(0, np.int64))
 
     def read(self, ids: Array) -> tuple[Array, Array]:
         """Return a mask of the ids that have rows, and these rows, (n, width)."""
@@ -64,8 +75,8 @@ class RowStore:
         there[there] = self._there[places[there]]
         ids, places = ids[there], places[there]
         rows = np.empty((len(ids), self.width), self.dtype)
-        for at in range(0, len(ids), _BLOCK):
-            part = slice(at, at + _BLOCK)
+        for at in range(0, len(ids), self._block):
+            part = slice(at, at + self._block)
             found, rows[part] = self._decode(self._records.take(places[part], axis=0), places[part])
             if not np.array_equal(found, ids[part]):
                 raise _make_damage("a row has the id of another one")
@@ -81,55 +92,55 @@ class RowStore:
             return
         places = self._find(ids)
         new = np.flatnonzero(places < 0)
-        total = len(self._there) + len(new)
+        total = self._count + len(new)
         self._make_room(total, reserve=reserve)
-        places[new] = np.arange(len(self._there), total)
-        for at in range(0, len(ids), _BLOCK):
-            part = slice(at, at + _BLOCK)
+        places[new] = np.arange(self._count, total)
+        for at in range(0, len(ids), self._block):
+            part = slice(at, at + self._block)
             self._records[places[part]] = self._encode(ids[part], rows[part], places[part])
+        self._count = total  # from here on, nothing else is written at these places
         for index, some in self._split(ids[new]):
             index.add(ids[new[some]], places[new[some]])
-        self._there = np.concatenate([self._there, np.ones(len(new), np.bool_)])
         self._there[places] = True
 
     def remove(self, ids: Array) -> None:
         """Remove the rows of ids; ignore missing ones."""
         places = self._find(ids)
         self._there[places[places >= 0]] = False
-        if 2 * np.count_nonzero(self._there) < len(self._there):
+        if 2 * np.count_nonzero(self._there) < self._count:
             self._pack()
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
         """Yield all present ids and rows in parts, in the order in which they came."""
-        for at in range(0, len(self._there), _BLOCK):
-            there = self._there[at : at + _BLOCK]
+        for at in range(0, self._count, self._block):
+            there = self._there[at : min(at + self._block, self._count)]
             records = np.empty((len(there), self._records.shape[1]), np.uint32)
-            try:
-                self._file.seek(at * 4 * records.shape[1])
-                size = self._file.readinto(records.data)
-            except OSError as error:
-                raise _make_damage(str(error)) from error
-            if size != records.nbytes:
-                raise _make_damage("the file ends too early")
+            if hasattr(os, "preadv"):  # moves no offset, which other threads and forked processes share
+                try:
+                    size = os.preadv(self._file.fileno(), [records.data], at * 4 * records.shape[1])
+                except OSError as error:
+                    raise _make_damage(str(error)) from error
+                if size != records.nbytes:
+                    raise _make_damage("the file ends too early")
+            else:
+                records[:] = self._records[at : at + len(there)]
             yield self._decode(records[there], at + np.flatnonzero(there))
 
     def _pack(self) -> None:
-        """Move the present records to the places of removed ones."""
-        kept = [np.empty(0, np.int64)]
-        count = 0
+        """Move the present records to a new file, if the disk has room for them."""
+        try:
+            new = RowStore(self.width, self.dtype)
+            new._make_room(int(np.count_nonzero(self._there)), reserve=False)
+        except (OSError, StorageError):
+            return
         for ids, rows in self.scan():
-            places = np.arange(count, count + len(ids))
-            self._records[places] = self._encode(ids, rows, places)
-            kept.append(ids)
-            count += len(ids)
-        self._set_index(np.concatenate(kept))
-
-    def _set_index(self, ids: Array) -> None:
-        """Index the ids of all records."""
-        self._index = [RowIndex(ids[:0]) for _ in range(_PARTS)]
-        self._there = np.ones(len(ids), np.bool_)
-        for index, some in self._split(ids):
-            index.add(ids[some], some)
+            new.write(ids, rows, reserve=False)
+        old, kept = self._close, weakref.finalize(self, new._file.close)
+        new._close.detach()
+        self._file, self._close, self._records, self._there, self._index, self._count = (
+            new._file, kept, new._records, new._there, new._index, new._count
+        )  # fmt: skip
+        old()
 
     def _split(self, ids: Array) -> Iterator[tuple[RowIndex, Array]]:
         """Yield each part of the index with the positions of its ids."""
@@ -183,7 +194,10 @@ class RowStore:
             if free < needed:
                 raise _make_full(needed, f"{free >> 20} MiB are left on its disk")
         if grows:
-            self._records = map_file(self._file, (size // record, self._records.shape[1]), np.uint32)
+            records = map_file(self._file, (size // record, self._records.shape[1]), np.uint32)
+            there = np.zeros(len(records), np.bool_)
+            there[: self._count] = self._there[: self._count]
+            self._there, self._records = there, records
 
 
 def _make_damage(what: str) -> StorageError:

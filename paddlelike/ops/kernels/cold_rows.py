@@ -46,7 +46,8 @@ class ColdRows(RowStore):
         for some, values in self.scan():
             ids[at : at + len(some)], rows[at : at + len(some)] = some, values
             at += len(some)
-        return ids, rows
+        self.count = at  # Ctrl-C may have ended a call between two changes of the count and the rows
+        return ids[:at], rows[:at]
 
     def use(self, places: Array, count: int) -> None:
         """Record that the rows at these positions, of ``count``, are in use now."""

@@ -209,10 +209,11 @@ class GrowingRows(SelectedRows):
         held = len(self._rows)
         total = held + len(new)
         ids[held:total], room[held:total] = new, values
-        if self._indexes is not None:
-            self._indexes.add(new)
-        self._rows = ids[:total]
+        index, self._indexes = self._indexes, None  # made again if Ctrl-C ends this call
+        if index is not None:
+            index.add(new)
         self._tensor.adopt(room[:total])
+        self._rows, self._indexes = ids[:total], index
 
     def _make_room(self, count: int) -> tuple[Array, Array]:
         """Grow the memory for ids and values, keeping their current contents."""

@@ -6,6 +6,8 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core import rows as row_index
 from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import OperatorError, SaveError, StorageError
 from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule
@@ -47,7 +50,7 @@ class Failing:
                 raise OSError(errno.EIO, f"{name} of a test")
             return function(*arguments, **options)
 
-        return call if name in ("seek", "readinto", "posix_fallocate", "memmap") else function
+        return call if name in ("preadv", "posix_fallocate", "memmap") else function
 
 
 def use(table: GrowingRows) -> dict[str, Any]:
@@ -87,7 +90,7 @@ def test_a_failing_store_call_gives_a_correct_table_or_an_error(monkeypatch: pyt
         found["sum"] = pytest.approx(found["sum"], rel=1e-6)
         assert found == right
         break
-    assert seen >= {"seek", "readinto", "memmap"}
+    assert seen >= {"preadv", "memmap"}
 
 
 def flip(store: RowStore, at: int, bit: int) -> None:
@@ -153,7 +156,104 @@ def test_a_store_whose_rows_are_replaced_and_removed_holds_what_a_dict_holds(
         found = [pair for part in scanned for pair in zip(*part, strict=True)]
         assert dict(found) == expected
         assert len(found) == len(expected)
-        assert len(store._there) <= 900
+        assert store._count <= 900
+        assert list(stores.iterdir()) == []
+
+
+class Stop(BaseException):
+    """Such an exception as KeyboardInterrupt."""
+
+
+def stop_at(line: int, call: Callable[[], object]) -> bool:
+    """Raise Stop before a line, counted as they run, of the store and its index; return whether it ran."""
+    left = line
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename not in (row_store.__file__, row_index.__file__):
+            return None
+        left -= event == "line"
+        if not left and event == "line":
+            sys.settrace(None)
+            raise Stop
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Stop:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def fill(ids: np.ndarray[Any, Any], version: int) -> Any:
+    return (ids[:, None] * 10 + version).repeat(3, axis=1).astype(np.int32)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # Ctrl-C can leave this work to Python
+@pytest.mark.parametrize("do", ["write", "remove", "clear"])
+def test_a_call_that_ctrl_c_ends_leaves_each_row_old_or_new(do: str, stores: Path) -> None:
+    """It also does all its work when it is called again."""
+    every = np.arange(40)
+    for line in range(1, 1000):
+        store = RowStore(3, np.dtype("i4"))
+        store.write(every[:10], fill(every[:10], 0))
+        store.remove(np.array([2, 7]))
+        calls: dict[str, tuple[Callable[[], object], set[int], int]] = {
+            "write": (partial(store.write, every[5:30], fill(every[5:30], 1)), {0, 1, 3, 4, 5, 6, 8, 9}, 30),
+            "remove": (partial(store.remove, np.array([0, 1, 3, 4, 9])), {5, 6, 8}, 10),
+            "clear": (store.clear, set(), 10),
+        }
+        call, stay, come = calls[do]
+        stopped = stop_at(line, call)
+        for again in (False, True):
+            if again:
+                call()
+            there, found = store.read(every)
+            assert stay <= set(every[there].tolist()) <= set(range(come))
+            for one, row in zip(every[there].tolist(), found.tolist(), strict=True):
+                versions = (1,) if again and do == "write" and one >= 5 else (0, 1)
+                assert row in [[one * 10 + version] * 3 for version in versions]
+            scanned = [one for ids, _ in store.scan() for one in ids.tolist()]
+            assert sorted(scanned) == every[there].tolist()
+        if not stopped:
+            break
+    assert 20 < line < 999
+
+
+def test_a_forked_process_and_its_parent_scan_a_store_at_the_same_time(stores: Path) -> None:
+    store, ids = RowStore(8, BYTE), np.arange(300_000)
+    store.write(ids, np.zeros((len(ids), 8), np.uint8))
+    parts = store.scan()
+    next(parts)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            code = 0 if sum(len(some) for some, _ in store.scan()) == len(ids) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sum(len(some) for some, _ in parts) == len(ids) - row_store._BLOCK  # the child moved no offset
+
+
+def test_a_removal_on_a_full_disk_removes_the_rows(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, ids = RowStore(8, BYTE), np.arange(1000)
+    store.write(ids, np.zeros((len(ids), 8), np.uint8))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", fail)
+        store.remove(ids[10:])
+    assert store.read(ids)[0].nonzero()[0].tolist() == list(range(10))
+    assert store._count == 1000
+    store.remove(ids[:1])
+    assert store._count == 9
 
 
 def train(main: fluid.Program, exe: fluid.Executor, first: int, count: int) -> None:
