@@ -116,7 +116,8 @@ def keep_names(package: str, modules: str, former: str = "") -> None:
 def keep_functions(package: str, names: str) -> None:
     """Let a package with a stub have functions with the same names as its modules.
 
-    The import system binds a module to its name in the package, when it was first imported; not here.
+    The import system would bind a module to its name in the package when it is first imported; this
+    function prevents that.
     """
     face = sys.modules[package]
     find = vars(face)["__getattr__"]
@@ -247,13 +248,13 @@ class _LateInit:
 class AliasFinder:  # of no class of importlib.abc, which takes long to import
     """Imports modules under alias names, such as ``paddlelike.compiler`` for ``paddlelike.executor``.
 
-    A further name holds for the modules below it, too. The modules are the same objects under both names.
+    An alias also covers the modules below it. The modules are the same objects under both names.
 
     Parameters
     ----------
     targets
-        By further name, the name of the module. An empty name stands for a package without code, which
-        only holds the modules below it.
+        The name of the module for each alias. An empty name stands for a package without code, which only
+        holds the modules below it.
     """
 
     def __init__(self, targets: Mapping[str, str]) -> None:

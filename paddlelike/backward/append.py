@@ -322,8 +322,8 @@ def _append(
 ) -> None:
     """Create the variables that gradient operators write, and append the operators.
 
-    ``carried`` are the gradients that a step of a loop passes to the step before it; in its block an operator
-    none of whose incoming gradients exists is left out.
+    ``carried`` are the gradients that a step of a loop passes to the step before it; in the loop's block,
+    an operator is left out if none of its incoming gradients exists.
     """
     context: dict[str, str] = {}
     for grad, forward, inner in steps:

@@ -83,8 +83,8 @@ def build_recomputing_steps(
 def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
     """Add the operators that Fluid adds at the end of a program with recomputation.
 
-    It gives recomputed variables no type of their own, and gradients without their operator's attributes no
-    device; two blocks that no operator runs keep what the pass was built from.
+    Recomputed variables get no type of their own. Gradients that lack their operator's attributes get no
+    device. Two blocks that no operator runs keep the operators from which the pass was built.
     """
     created: set[str] = set()
     for op in added:
@@ -118,7 +118,8 @@ def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
 
     Its outputs may have other names.
 
-    A step whose results nobody wants was not made: return what it would be.
+    For a step without a needed result, no operator was appended: return the operator that it would have
+    been.
     """
     for index, op in enumerate(rest):
         if op.type == step.grad.type and op.inputs == step.grad.inputs:

@@ -44,7 +44,7 @@ def find_variable_name(name: str) -> str:
 def mark_values(step: Step) -> Step:
     """Return a step with other names for values that an earlier pass named as gradients.
 
-    :func:`restore_names` takes the marks back.
+    :func:`restore_names` removes the marks.
     """
     forward = step.forward
     values = {name for name in (*forward.input_arg_names, *forward.output_arg_names) if GRAD in name}
@@ -83,7 +83,8 @@ def drop_stopped_outputs(
 def drop_empty_steps(steps: list[Step]) -> list[Step]:
     """Return the steps that have an output or run a block.
 
-    Fluid does so after the sums: where nobody else reads a total, its ``sum`` stands before a dropped step.
+    As in Fluid, steps are dropped after the sums are added, so a ``sum`` stays even if its only reader is
+    dropped.
     """
     return [
         step
@@ -121,10 +122,11 @@ def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Ste
 
 
 def drop_detached_steps(steps: list[Step], known: AbstractSet[str]) -> list[Step]:
-    """Drop the steps that need only gradients computed elsewhere, unless that would drop all steps.
+    """Drop the chains of steps that need only gradients from outside of ``steps``, unless no step would
+    be left.
 
-    As in Fluid, such a chain is dropped although the step before may pass a gradient to it. ``known`` are the
-    variables of the forward operators.
+    As in Fluid, such a chain is dropped even in a loop, where another step may pass a gradient to it.
+    ``known`` are the variables of the forward operators.
     """
     versions: dict[str, int] = {}  # a number for each value of a variable
     readers: dict[int, list[int]] = defaultdict(list)
@@ -225,8 +227,9 @@ class _Total:
 def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     """Return the steps with a name for each contribution to a gradient, summed before they are read.
 
-    As in Fluid, contributions after a read are summed with those before it, though these belong to a later
-    value of a variable that the program overwrites. The textbook's way gives them their own sum.
+    As in Fluid, contributions after a read are added to the contributions before it, even if the program
+    overwrites the variable and they belong to different values. The textbook's way gives each value its
+    own sum.
     """
     follows = follows_fluid("overwritten_gradient")
     totals: dict[str, _Total] = {}

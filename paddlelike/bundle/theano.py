@@ -104,7 +104,7 @@ class SparseMatrix(Placeholder):
 def stand_in(module: str, name: str) -> type | None:
     """Return the class that replaces ``module.name`` of Theano or scipy, or None for other modules.
 
-    A placeholder class is made again for each class, so that its objects tell what they were.
+    Each class gets its own placeholder class, so that the objects show which class they had.
     """
     if module.startswith("scipy.sparse") and name.endswith(("_matrix", "_array")):
         return make_stand_in(f"{module}.{name}", SparseMatrix)

@@ -58,10 +58,10 @@ class RestrictedUnpickler(pickle._Unpickler):
     size
         The bytes left in it, the limit of what one opcode may claim.
     classes
-        More that the pickle may make, by ``module.name``; plain values, numpy arrays and the classes of this
-        package always may be.
+        More classes that the pickle may create, by ``module.name``; plain values, numpy arrays and the
+        classes of this package are always allowed.
     rename
-        New names of attributes: a state that is a dict gets them before it is given to its object.
+        New names of attributes; a state that is a dict is renamed before its object receives it.
     find_array
         Returns the array of a persistent id. None: such ids are refused.
     trusted

@@ -86,8 +86,8 @@ def _plain(value: object) -> object:
 def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> None:
     """Print rows in columns as wide as their cells; the columns in ``right`` are right-aligned.
 
-    On a terminal, or where the variable COLUMNS says a width, long lines lose their end; what goes elsewhere
-    is whole.
+    On a terminal, or where the variable COLUMNS sets a width, long lines are truncated; other output is
+    not.
     """
     cells = [[escape(one) for one in row] for row in rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))] if cells else []
@@ -113,7 +113,7 @@ def _print_cut(text: str) -> None:
 def print_text(text: str, *, indent: int | None = None) -> None:
     """Print sentences, wrapped at the terminal's width with continuation lines indented.
 
-    ``indent`` is how far in; None for two columns more than the line itself.
+    ``indent`` is the indentation of continuation lines; None for two columns more than the first line.
     """
     width = _find_width()
     for line in text.splitlines():

@@ -341,7 +341,8 @@ def _resolve(value: Any, allowed: Mapping[str, Any], known: dict[int, object]) -
 def _from_spec(record: _Record, collection: ParameterCollection, blocks: list[Block], data: str) -> Any:
     """Make an object; ``from_spec`` is a static method, a class method or a plain function of the class.
 
-    Raises LoadError for the spec of a builder of DyNet that makes none, or a larger one than the data.
+    Raises LoadError for the spec of a DyNet builder that is invalid, or of a builder larger than the
+    data.
     """
     kind: Any = record.kind
     make: Callable[..., Any] = kind.from_spec

@@ -135,7 +135,8 @@ class Ranks:
     offsets : tuple of arrays
         The LoD of the variable that was sorted.
     longest, rows : int
-        Buckets: no sequence has more steps; the number of rows of the variable, unused ones included.
+        Buckets: an upper bound of the lengths, and the number of rows of the variable, unused ones
+        included.
     source : int or None
         The position of the piece's input that has this LoD.
     """
@@ -180,10 +181,10 @@ class SavedSteps:
     Attributes
     ----------
     before, after : dict
-        The variables that a step overwrites, before it, and its own variables, after it; stacked by step
-        where the block is a loop.
+        The variables that a step overwrites, with their values before the step, and the block's own
+        variables, with their values after it; stacked by step where the block is a loop.
     entry : dict
-        The variables that are overwritten, before the first step.
+        The overwritten variables, with their values before the first step.
     count : array
         Shape (): how many steps ran; for a branch, whether it ran.
     """

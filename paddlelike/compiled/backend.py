@@ -45,8 +45,8 @@ def load_jax() -> ModuleType:
 def _prepare(jax: ModuleType) -> None:
     """Set JAX to compute in the caller's thread on CPUs, since the caller waits for the results.
 
-    Another thread takes 35 microseconds more. It has no effect where JAX has used its CPUs before. A worker
-    joins its job.
+    Another thread takes 35 microseconds more. This has no effect where JAX has used its CPUs before. A
+    worker also joins its job here.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     _join_workers.function()

@@ -54,7 +54,7 @@ class Lowering(NamedTuple):
         Input slots that the gradient operator does not get and whose values it does not depend on, each with
         a slot of the same shape.
     takes_constants
-        Whether it takes numbers that are known while the program is traced as arrays of numpy.
+        Whether numbers that are known during tracing are passed to it as numpy arrays.
     traces_gradient
         Whether the gradient operator is computed by the formula of its kernel instead.
     """
@@ -83,7 +83,8 @@ def lowers(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table, for operators of these types.
 
-    ``across_rows`` says that it takes sequences, and only where the operator does not work on each row alone.
+    ``across_rows`` says that the lowering takes sequences; it is for operators that do not work on each
+    row alone.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

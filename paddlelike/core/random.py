@@ -73,7 +73,7 @@ class Generator(Versioned):
         self._state = self._state * pow(_MULTIPLIER, count, _MODULUS) % _MODULUS
 
     def draw_bits(self, count: int) -> Array:
-        """Return the next ``count`` values of the engine minus 1: int32 in [0, 2^31 - 3]."""
+        """Return the next ``count`` values of the engine, each reduced by 1: int32 in [0, 2^31 - 3]."""
         out = np.empty(count, np.int32)
         for start in range(0, count, _BLOCK):
             self._fill(out[start : start + _BLOCK])

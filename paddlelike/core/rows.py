@@ -74,8 +74,9 @@ class RowGroups(NamedTuple):
 class RowIndex:
     """An index from distinct ids to their positions, in the order in which they were added.
 
-    It is a hash table of a power of two of slots, of which at most three quarters are in use. An id begins at
-    the slot that its bits give, goes 1, 2, 3, ... slots on, which reaches all, and takes the first free one.
+    It is a hash table of a power of two of slots, of which at most three quarters are in use. The search
+    for an id begins at the slot that its bits give and advances by 1, 2, 3, ... slots, which reaches all
+    slots; a new id takes the first free one.
 
     >>> index = RowIndex(np.array([7, 3]))
     >>> index.add(np.array([-5]))
@@ -150,7 +151,7 @@ def _sort(rows: Array, height: int | None) -> Array:
 def _add_elements(total: Array, rows: Array, values: Array) -> None:
     """Add rows element by element, which is faster than numpy's addition of whole rows by index.
 
-    2.3 ms against 0.6 ms for 4096 rows of 64 float32.
+    For 4096 rows of 64 float32 it takes 0.6 ms instead of 2.3 ms.
     """
     if values.shape[1] == 1:
         np.add.at(total.reshape(-1), rows, values.reshape(-1))

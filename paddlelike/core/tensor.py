@@ -317,7 +317,8 @@ class SelectedRows(Versioned, Displayed):
     def find_rows(self, rows: Array) -> Array:
         """Return the index of each row id, -1 for missing ones. No row may repeat.
 
-        The first call takes time proportional to all rows, each further one to those it looks up.
+        The first call takes time proportional to the number of rows, each further call to the number of
+        ids it looks up.
 
         >>> SelectedRows([7, 3], 10).find_rows(np.array([3, 5, 7]))
         array([ 1, -1,  0])

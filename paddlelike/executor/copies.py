@@ -89,8 +89,8 @@ class Copies:
     def _require_batches(self, scope: Scope) -> None:
         """Raise EOFException when a reader has no batch for every copy.
 
-        Nothing has run then: a step counter stays at the number of the batches, as in Fluid, whose parallel
-        runs begin with the readers. A plain Executor takes the operators in their order.
+        No operator has run by then, so a step counter stays equal to the number of batches. Fluid's
+        parallel runs begin with the readers too; a plain Executor runs the operators in their order.
         """
         names = self.program.plans.get("readers")
         if names is None:
@@ -178,7 +178,7 @@ class Copies:
     def _split_feed(self, feed: Any) -> list[Mapping[str, Any]]:
         """Return one feed per copy: the dicts of a list, or the parts of a dict that is split.
 
-        Without gradients there may be fewer feeds than copies, as of a DataLoader's last batches.
+        Without gradients there may be fewer feeds than copies, as for the last batches of a DataLoader.
 
         Raises FeedError and EnforceNotMet for feeds that cannot be split.
         """

@@ -140,8 +140,8 @@ def read_blocks(buffer: Buffer) -> Iterator[Block]:
     Raises
     ------
     FormatError
-        A header that is none, a body that is cut, or a line with more or fewer numbers than the dims say. It
-        names the block and the offset.
+        A header is malformed, a body is cut, or a line has more or fewer numbers than the dims say. The
+        error names the block and the offset.
 
     >>> text = b"#Parameter# /w {2} 33 ZERO_GRAD\n+1.00000000e+00 -2.50000000e+00 \n"
     >>> [(block.name, block.values.tolist()) for block in read_blocks(text)]

@@ -69,7 +69,7 @@ def explain_names(names: Iterable[str]) -> str | None:
 
 
 def explain_name(name: str) -> str:
-    """Return what kind a file of unknown contents should be, judged by its name, or that nothing is known.
+    """Return a clause that says what a file of unknown contents should be, judged by its name.
 
     >>> explain_name("net/w.safetensors")
     'not a safetensors file, as its name says: it was cut, or is another kind of file'

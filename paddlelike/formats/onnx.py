@@ -195,7 +195,7 @@ def _read_name(file: Source, field: _Field | None) -> str:
 def _find_numbers(
     name: str, dtype: VarType, shape: tuple[int, ...], nbytes: int, parts: Mapping[int, _Field]
 ) -> Entry:
-    """Return an entry whose elements are varints, one to ten bytes each."""
+    """Return the entry of a tensor whose elements are varints, one to ten bytes each."""
     held = parts.get(7 if dtype == VarType.INT64 else 5)
     count, size = math.prod(shape), 0 if held is None else held.end - held.start
     if dtype in (VarType.COMPLEX64, VarType.COMPLEX128) or not count <= size <= 10 * count:

@@ -128,9 +128,10 @@ class SafetensorsFolder(FolderFormat):
     Attributes
     ----------
     shard_size
-        ``write`` begins another file before one has more bytes of elements than this.
+        The most bytes of elements in one file; ``write`` begins another file before it has more.
     metadata
-        Of each file; readers of the hub want to know which system's the tensors are.
+        The metadata of each file; readers of the hub expect the name of the system that the tensors come
+        from.
     """
 
     shard_size: int = 5_000_000_000

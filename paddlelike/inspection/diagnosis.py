@@ -46,7 +46,7 @@ class Finding(NamedTuple):
     level
         "error": values are lost or wrong, or a load fails; "warning": probably not intended; "note".
     what, paddle, advice
-        What is so; what real Paddle does with it ("": nothing special); the next step.
+        The property; what real Paddle does with it ("": nothing special); the next step.
     """
 
     level: Literal["error", "warning", "note"]
@@ -62,7 +62,7 @@ class Diagnosis(Displayed):
     Attributes
     ----------
     calls
-        Who opens it, and the call: "paddlelike", "Paddle 1.8", "Paddle 2.x", "Paddle 3.x".
+        Each system that opens it, and its call: "paddlelike", "Paddle 1.8", "Paddle 2.x", "Paddle 3.x".
     files, variables, nbytes
         How many files and variables were looked at, and the bytes of their elements.
     unread

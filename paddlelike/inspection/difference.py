@@ -32,8 +32,8 @@ class Change(NamedTuple):
     left, right
         Type and shape on each side, as text.
     norm, relative
-        The 2-norm of the difference of the values, and that over the norm of the left side; None where they
-        cannot be subtracted. Not a number where an element is not.
+        The 2-norm of the difference of the values, and its quotient by the norm of the left side; None if
+        they cannot be subtracted, NaN if an element is NaN.
     elements
         The number of elements that differ.
     """
@@ -65,8 +65,8 @@ class Difference(Displayed):
     programs
         How many programs each side has; they are compared where both have one.
     unread
-        Pairs of a file and what it is, for the files that could not be read and that the other side does not
-        have with the same bytes: nothing is known of their differences.
+        Pairs of a file and its kind, for files that could not be read. Files that the other side has with
+        the same bytes are left out; the differences of the others are unknown.
     """
 
     left: str

@@ -110,9 +110,9 @@ def draw(
     """Return a block of a program as a graph, and write it to ``path``; see :func:`format_dot`.
 
     ``level`` is "variables" (and operators), "operators", or one of
-    :func:`~paddlelike.inspection.flow.list_levels`. None: layers, or what they are joined to, where there are
-    more than 150 operators, else variables. Raises GraphError where there is no such block or level, else
-    as :meth:`Drawing.save`.
+    :func:`~paddlelike.inspection.flow.list_levels`. None: layers, or a coarser level, if there are more
+    than 150 operators; else variables. Raises GraphError where there is no such block or level, else as
+    :meth:`Drawing.save`.
     """
     if not 0 <= block < len(program.blocks):
         raise GraphError(f"block {block} does not exist: the program has {len(program.blocks)} blocks")

@@ -48,7 +48,7 @@ class Layout:
     centers
         The centers of the nodes, in their order.
     paths
-        Of the edges, in their order: the points that each runs through, from the upper or lower border of
+        For each edge, in their order, the points that it runs through, from the upper or lower border of
         its source to the border of its target. It leaves and enters each point vertically, or runs
         horizontally between two of equal y.
     """
@@ -127,7 +127,7 @@ def rank_by_longest_path(count: int, edges: Sequence[Edge]) -> list[int]:
     """Return a row for every node, so that edges lead downwards; nodes without input are one row above a
     reader.
 
-    The order of the nodes counts as the order of the program: an edge to an earlier node is passed over.
+    The order of the nodes counts as the order of the program: an edge to an earlier node is ignored.
 
     >>> rank_by_longest_path(4, [(0, 1), (1, 3), (2, 3)])
     [0, 1, 1, 2]
@@ -262,7 +262,7 @@ class _Grid:
         """Shift rows with a single key that lie between two others with one key, so that these keys are
         aligned.
 
-        Else the small shift of each part of a deep network adds up.
+        Otherwise the small shifts of the parts of a deep network add up.
         """
         shift, column = 0.0, None
         for at in sorted(self._groups):
@@ -275,7 +275,8 @@ class _Grid:
     def _pack(self, keys: Sequence[int], wanted: Sequence[float]) -> None:
         """Set x of the nodes of a row, in order, as near to the wanted positions as possible (least squares).
 
-        Without the widths, the positions must rise: an isotonic regression, by pooling adjacent violators.
+        After the widths are subtracted, the positions must not decrease: this is an isotonic regression,
+        solved by pooling adjacent violators.
         """
         offsets, end, x, widths = [], 0.0, self.x, self.widths
         pools: list[tuple[float, int]] = []  # mean, count

@@ -22,7 +22,7 @@ class Statistics:
     Attributes
     ----------
     count
-        Of all elements; the others are of the finite ones alone.
+        The number of all elements; the statistics are of the finite elements alone.
     mean, std
         The standard deviation is the population's, in float64.
     nan, inf

@@ -109,7 +109,7 @@ class Content:
     unnamed
         Combined files without known names; their values are numbered.
     left_out
-        By file, the contents that cannot be variables.
+        The contents that cannot be variables, by file.
     """
 
     def __init__(

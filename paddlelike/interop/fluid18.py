@@ -227,8 +227,8 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
 def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
     """Yield the index of each negative step, and the elements that Paddle 2 selects; None if sizes decide.
 
-    1.8.5 takes the elements forward from the one after the end, refuses the largest start, and reads an end
-    before the first element as one that includes it.
+    Fluid 1.8.5 takes the elements forward, from the one after the end. It refuses the largest start. It
+    treats an end before the first element as an end that includes that element.
     """
     if op.type != "strided_slice":
         return
@@ -279,7 +279,9 @@ def find_uneven(op: Operator) -> Iterator[str]:
 
 
 def _reshape_flat(op: Operator) -> None:
-    """Replace a flatten of other dims than those from the second on by a reshape, if sizes are known."""
+    """Replace a flatten by a reshape, if sizes are known and it flattens other dims than all from the
+    second on.
+    """
     dims = op.block._var_recursive(op.input("X")[0]).shape
     first, last = (op.attrs.get(f"{end}_axis", 1) % max(len(dims), 1) for end in ("start", "stop"))
     if (first, last) != (1, len(dims) - 1) and -1 not in dims[last + 1 :]:

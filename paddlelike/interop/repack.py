@@ -34,7 +34,7 @@ class Repacked(NamedTuple):
     Attributes
     ----------
     unread
-        By name, why a file was copied byte for byte without being understood.
+        The names of files that were copied byte for byte without being understood, each with the reason.
     left_out
         Contents of the source that no variable can hold.
     """

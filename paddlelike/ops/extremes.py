@@ -33,7 +33,7 @@ def _find_limit(x: Array, is_greatest: bool) -> int:
 def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> Array:
     """Return the index of the greatest or least number along an axis, the first if several.
 
-    Fluid passes over NaN.
+    Fluid ignores NaN.
     """
     find = np.argmax if is_greatest else np.argmin
     places = find(x, axis, keepdims=True)

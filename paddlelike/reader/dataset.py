@@ -391,8 +391,8 @@ Sample = list[Array]  # the values of one line, an array for each variable
 def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str], where: str) -> Sample:
     """Return the values of one line.
 
-    ``texts`` names what comes before them: a number of 1 and one word each. Raises FeedError for a line that
-    does not fit; ``where`` is for its message.
+    ``texts`` names the values before them, each given as a count of 1 and one word. Raises FeedError for
+    a line that does not fit; ``where`` is for its message.
     """
     words = line.split()
     sample, at = [], 0

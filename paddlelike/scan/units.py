@@ -132,7 +132,7 @@ class Unit:
         return isinstance(self.node, kinds)
 
     def list_bases(self) -> Iterator[object]:
-        """Yield the base classes; base classes of the script come with their own."""
+        """Yield the base classes; a base class from the script is followed by its own base classes."""
         for base in self.bases:
             yield base
             if isinstance(base, Unit):

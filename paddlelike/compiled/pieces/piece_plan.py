@@ -22,15 +22,16 @@ class CompiledPlan(Plan):
     without_dims : set
         The positions of variables of shape ``()``.
     gradients : set
-        The positions of values that operators read as gradients, `sum` among them.
+        The positions of values that operators (also `sum`) read as gradients.
     differentiated : set
         The types of operators whose gradient operators are in the program.
     block_gradients : dict
-        By step that runs a block, the step that computes its gradient.
+        For each step that runs a block, the step that computes its gradient.
     made_as_rows : set
-        By ``id``: operators whose dense gradient may stay rows, see :mod:`paddlelike.executor.plans.touched`.
+        The ``id`` of each operator whose dense gradient may stay rows, see
+        :mod:`paddlelike.executor.plans.touched`.
     row_updates : dict
-        By ``id`` of an update that takes such a gradient, its index.
+        The index of such a gradient, by the ``id`` of the update that takes it.
     batch : set
         The positions of feeds, and of the results of readers in the program.
     reads, writes : list

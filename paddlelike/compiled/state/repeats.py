@@ -45,9 +45,9 @@ class Repeat:
     arrays
         Their values on the device.
     stored
-        By position of a written value, the index of the result.
+        The index of the result for each written value, by position.
     fed
-        By position of a feed, its shape and dtype.
+        The shape and dtype of each feed, by position.
     copied
         The positions of feeds that may have to be copied first.
     only

@@ -101,8 +101,8 @@ class _DeviceTable(Table):
 class _DeviceRows(OldRows):
     """The rows of a table on a device, read under a lock that each step takes.
 
-    A step passes their memory on, usually to its result. So rows that are neither read nor kept are unchanged
-    in the next array.
+    A step donates the memory of the table, usually to its result. So rows that are neither read nor kept
+    are unchanged in the next array.
     """
 
     def __init__(self, table: Table, array: jax.Array) -> None:

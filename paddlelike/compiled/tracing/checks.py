@@ -50,7 +50,7 @@ _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
 class _Steps(NamedTuple):
     """A computation by numpy on a list of values: the arguments, the constants, then one value per step.
 
-    ``steps``: each a function, the indexes of its inputs and of its result.
+    Each of ``steps`` has a function, the indexes of its inputs, and the index of its result.
     """
 
     read: Sequence[int]  # the indexes of the given values that are read
@@ -59,7 +59,7 @@ class _Steps(NamedTuple):
 
 
 def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> object:
-    """Return the last result of a traced piece as a function of the flat arguments of the piece.
+    """Return a function of a traced piece's flat arguments that computes its last result, the check.
 
     With ``on_cpu`` numpy computes it where it can, in a tenth of the time of a call of XLA. Return None if
     the result depends on floating-point values, since that check may take as long as the piece.

@@ -174,7 +174,7 @@ class OpContext:
     def run_block(self, index: int, values: Mapping[int, Any], **given: Any) -> Trace:
         """Run the operators of a sub-block, and return its trace.
 
-        ``values``, by position, take the place of those around the block. For ``given`` see
+        ``values``, by position, replace the values of the outer block. For ``given`` see
         :meth:`~paddlelike.compiled.tracing.trace.Trace.enter`.
         """
         inner = self.trace.enter(values, **given)

@@ -42,7 +42,7 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
 def cut_gradients(ctx: OpContext, cls: type[OpDef], args: list[Any]) -> list[Any]:
     """Return the arguments of a gradient operator; the gradient of an array has no unused rows.
 
-    It has some if a loss pairs the array with sequences, as `cross_entropy` does with labels.
+    Unused rows come from a loss that pairs the array with sequences, as `cross_entropy` does with labels.
     """
     given = {slot.name: arg for slot, arg in zip(cls.input_slots, args, strict=True)}
     packed = {name: arg for name, arg in given.items() if isinstance(arg, Packed)}

@@ -48,11 +48,11 @@ class Shards:
     where
         The directory.
     contents
-        The same directory, for headers.
+        The same directory, as the source of headers.
     manifest
         The directory's manifest, which says how many shards the last save wrote, or None.
     for_training
-        Rows that were never met must have initial values; otherwise they are zero.
+        Whether rows that no trainer has used get initial values; otherwise they are zero.
     """
 
     def __init__(

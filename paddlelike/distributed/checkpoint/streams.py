@@ -205,7 +205,7 @@ class StreamSum:
     Parameters
     ----------
     algorithm
-        None: no checksum is wanted.
+        The name of the checksum; None for no checksum.
     header
         The bytes before the first slice.
     """

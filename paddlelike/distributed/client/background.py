@@ -45,10 +45,11 @@ class Background:
     average
         Push the mean of the steps; else their sum.
     waits
-        A push of fewer steps than ``most`` waits until so many hundredths of a second bring no further step.
+        A push of fewer steps than ``most`` waits until no further step has come for this many hundredths
+        of a second.
     unseen
-        The parameters are pulled when more than so many steps were pushed since the last pull, and beyond 0
-        not sooner than after a hundredth of a second.
+        The parameters are pulled when more than this many steps were pushed since the last pull; if it is
+        above 0, at least a hundredth of a second passes between two pulls.
     """
 
     def __init__(self, *, most: int = 20, average: bool = False, waits: int = 0, unseen: int = 0) -> None:
@@ -69,7 +70,8 @@ class Background:
         Parameters
         ----------
         push, pull
-            Called with the outboxes by server to push them; called to pull all parameters.
+            A function that pushes the outboxes it receives, by server, and a function that pulls all
+            parameters.
         servers
             The number of servers.
         """

@@ -48,7 +48,7 @@ class Calls:
     channels
         The channels by server.
     values
-        By server, the arrays into which parameters come, by index of the entry.
+        For each server, the arrays that receive its parameters, by index of the entry.
 
     Attributes
     ----------
@@ -65,7 +65,8 @@ class Calls:
     def make_call(self, call: Call) -> Reply:
         """Make a call; return the reply.
 
-        Raises RemoteError where there is none, FormatError where it is malformed, and as the payload.
+        Raises RemoteError if there is no reply, FormatError if it is malformed, and the errors of the
+        payload.
         """
         channel = self._channels[call.server]
         direct = channel.open_direct(call.timeout)

@@ -51,7 +51,8 @@ class Driver:
     tables, mode
         The tables and the mode in the servers' own descriptions.
     values
-        By server, the newest parameters by index of the entry; every round writes into these arrays.
+        For each server, the newest parameters by index of the entry; every round writes into these
+        arrays.
     is_lost
         Whether a fault has ended the job for this trainer.
     was_interrupted

@@ -116,7 +116,8 @@ class Gradients:
     def _yield_items(self, server: int, announced: set[int]) -> Iterator[Item]:
         """Yield the gradients for a server as they come. Raises Abandoned.
 
-        Selected rows whose count was not in the header come behind a note of it.
+        If the header does not say how many selected rows there are, a note with their count precedes
+        them.
         """
         outbox = self.outboxes[server]
         count = 0

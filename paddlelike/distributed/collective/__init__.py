@@ -25,7 +25,7 @@ def find_workers() -> JobWorkers:
 def join_workers() -> None:
     """Join the job that the environment describes, if any, before JAX computes anything.
 
-    It joins none afterwards (the hook of that name).
+    After that, this function joins no job. It is the hook of the same name.
     """
     if os.environ.get("PADDLE_TRAINER_ENDPOINTS"):
         from paddlelike.distributed.collective import workers

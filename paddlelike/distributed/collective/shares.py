@@ -165,7 +165,9 @@ def _make_array(dtype: np.dtype[Any], shape: list[int]) -> Array:
 
 
 def _transfer(move: Callable[[memoryview], int], array: Array, watch: _Watch) -> None:
-    """Send or receive all elements; ``watch`` is given the time of the last byte, each second without one."""
+    """Send or receive all elements; in each second without data, call ``watch`` with the time of the last
+    byte.
+    """
     rest, begin = array.reshape(-1).view(np.uint8).data, time.monotonic()
     while rest:
         try:

@@ -64,9 +64,9 @@ class Collective:
         rank
             The index of this worker.
         endpoints
-            Those of all workers, as a list or with commas between them; the same in all workers.
+            The endpoints of all workers, as a list or with commas between them; the same in all workers.
         current_endpoint
-            This worker's own.
+            The endpoint of this worker.
         wait_port
             No effect: workers wait for each other when they run the startup program.
 
@@ -257,7 +257,7 @@ class SingleProcessMultiThread(GradAllReduce):
         super().__init__(1)
 
     def _check(self, endpoints: list[str], rank: int, current: str) -> None:
-        """Take any endpoints."""
+        """Accept any endpoints."""
 
     def _transpile_startup_program(self) -> None:
         self.startup_program.global_block().append_op("c_comm_init_all", attrs={"ring_id": 0, "devices": []})
@@ -287,7 +287,7 @@ def scale_loss_gradient(block: Block, workers: int) -> None:
 def add_up_gradients(block: Block, gradients: Sequence[str], sharding: Sharding | None = None) -> None:
     """Add gradients up over the workers before the first update, once for all local copies.
 
-    With ``sharding`` also those that it sums for one worker alone.
+    With ``sharding``, the gradients that are summed for one worker alone are included.
     """
     at = _find_update(block)
     role = {_ROLE: OpRole.Optimize}

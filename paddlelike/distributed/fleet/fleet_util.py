@@ -364,7 +364,9 @@ class FleetUtil:
     def get_last_save_model(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, pass, path and key of the last save; without one -1, -1, "" and the time now."""
+        """Return day, pass, path and key of the last save; if there is none, -1, -1, "" and the current
+        time.
+        """
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/donefile.txt")):
             return [-1, -1, "", int(time.time())]
@@ -374,7 +376,9 @@ class FleetUtil:
     def get_last_save_xbox(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, pass, path and key of the last patch; without one -1, -1, "" and the time now."""
+        """Return day, pass, path and key of the last patch; if there is none, -1, -1, "" and the current
+        time.
+        """
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/xbox_patch_done.txt")):
             return [-1, -1, "", int(time.time())]
@@ -384,7 +388,7 @@ class FleetUtil:
     def get_last_save_xbox_base(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, path and key of the last base; without one -1, -1 and the time now."""
+        """Return day, path and key of the last base; if there is none, -1, -1 and the current time."""
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/xbox_base_done.txt")):
             return [-1, -1, int(time.time())]

@@ -80,8 +80,8 @@ class DownpourOptimizer(TranspilerOptimizer):
     ) -> Any:
         """See :meth:`.TranspilerOptimizer.minimize`; lists with one item are accepted.
 
-        Without a startup program it is the one of the ``program_guard`` in which the network was built.
-        Raises UnsupportedError for several losses, otherwise as that method.
+        Without ``startup_program``, the startup program of the ``program_guard`` around the network is
+        used. Raises UnsupportedError for several losses, and the errors of that method.
         """
         several = [one for one in (losses, scopes, startup_programs) if isinstance(one, list | tuple)]
         if any(len(one) != 1 for one in several):

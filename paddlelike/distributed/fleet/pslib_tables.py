@@ -96,7 +96,7 @@ def _pull_sparse(
 ) -> Variable:
     """Return the rows of ids in the growing table ``name``, which counts shows and, from a variable, clicks.
 
-    Without the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
+    The result does not have the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
     """
     entry = None
     if ctr_label_name:

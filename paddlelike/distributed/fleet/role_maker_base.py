@@ -112,8 +112,8 @@ class RoleMakerBase:
         return None if found is None else [json.loads(one) for one in found]
 
     def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
-        """Put the sum, max or min of all trainers' arrays into ``output``. Waits as :meth:`barrier_worker`
-        does.
+        """Put the sum, max or min of all trainers' arrays into ``output``. Waits for all trainers, as
+        :meth:`barrier_worker` does.
 
         Raises ValueError for another ``mode``.
         """

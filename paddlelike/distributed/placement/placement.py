@@ -25,7 +25,8 @@ from paddlelike.errors import GraphError
 class Placement(Sequence[Slice]):
     """Every slice of a job once, in an order that depends only on the slices.
 
-    By endpoint as given, then trained variables, optimizer state, schedules; then by name and block.
+    Slices are sorted by endpoint, in the given order; then by kind: trained variables, optimizer state,
+    schedules; then by name and block.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ class FusedUpdate:
     update
         The optimizer's operator, and ``keywords``, the keywords of its formula.
     elements
-        The variables with an element for each of the parameter, in the order of the formula; behind the
-        parameter comes the gradient, which is the sum.
+        The variables with as many elements as the parameter, in the order of the formula; the gradient,
+        which is the sum, follows the parameter.
     others
         The variables of the other slots, such as the learning rate. None: not given.
     written

@@ -49,7 +49,8 @@ class Served:
     def is_synchronous(self) -> bool:
         """Whether trainers proceed round by round.
 
-        A program that real Fluid made for trainers without barriers says so too, but takes one name from all.
+        Programs that real Fluid made for trainers without barriers have the same attribute; in them the
+        gradients of all trainers have one name.
         """
         rounds = not self.op.attrs.get("distributed_mode", 0)
         return rounds and (not self.inputs or any(self.inputs.values()))

@@ -60,7 +60,7 @@ class DistributeTranspilerConfig:
     ValueError
         ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option gives a warning.
     UnsupportedError
-        ``DistributeTranspiler`` raises it for The configuration requests DC-ASGD.
+        ``DistributeTranspiler`` raises it when the configuration requests DC-ASGD.
 
     >>> config = DistributeTranspilerConfig()
     >>> config.sync_mode = False

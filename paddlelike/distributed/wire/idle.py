@@ -72,7 +72,8 @@ class IdleWatch:
     def watch_wait(self, cancel: Callable[[], object], limit: float | None) -> Iterator[None]:
         """Watch a wait that is the body of a ``with`` statement.
 
-        ``limit`` is a number of seconds. None waits until there are too many waits, as between two calls.
+        ``limit`` is a number of seconds. None allows any time, as between two calls, until too many calls
+        wait.
         """
         key = object()
         self._begin(key, _Wait(math.inf if limit is None else time.monotonic() + limit, cancel))

@@ -161,7 +161,7 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
 def _check_rows(variable: Variable, array: Array) -> None:
     """Raise FeedError for a batch without rows in a training program: it would make all parameters NaN.
 
-    Warn of another program with a mean. Sequences may be empty.
+    In other programs, warn if one computes a mean. Sequences may be empty.
     """
     if variable.lod_level or array.shape[:1] != (0,) or variable.shape[:1] != (-1,):
         return

@@ -12,8 +12,8 @@ __all__ = ["op_freq_statistic"]
 def op_freq_statistic(program: Program) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return counts of operators by type, and of pairs ``"a->b"``, where b reads a result of a.
 
-    The highest counts come first. Counted are the operators of block 0 that write
-    something else than parameters.
+    The highest counts come first. Only operators of block 0 that write something other than parameters
+    are counted.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def parse_dictionary(data: bytes) -> Message:
     Raises
     ------
     FormatError
-        The bytes are none, or nested deeper than protobuf reads.
+        The bytes do not encode one, or are nested deeper than protobuf reads.
 
     >>> parse_dictionary(bytes.fromhex("08021204 0a026b31")).data[0].key
     'k1'

@@ -179,7 +179,7 @@ def read_slice(
 ) -> Array:
     """Read the elements from number ``start`` on that fill ``shape``; no other bytes are read.
 
-    Paddle's ``load`` operator calls the two ``seek`` and ``shape``.
+    In Paddle's ``load`` operator these two arguments are ``seek`` and ``shape``.
 
     Raises
     ------
@@ -200,7 +200,8 @@ def to_native(array: Array) -> Array:
 def to_fp16(value: LoDTensor | Array) -> LoDTensor:
     """Convert the elements, integers included, to float16 (Paddle: ``save_as_fp16``).
 
-    As in Paddle: through float32, then rounded towards zero; beyond 65504 is infinity.
+    As in Paddle, elements are converted to float32, then rounded towards zero; values beyond 65504 become
+    infinity.
 
     Raises
     ------

@@ -28,7 +28,8 @@ def find_dense_part(head: bytes) -> int | None:
 def is_selected_rows(head: bytes, source: Source | None = None) -> bool:
     """Return whether a stream of SelectedRows begins with ``head``.
 
-    A stream of many rows has its tensor part behind the head, so it is only recognized with ``source``.
+    If the row ids fill ``head``, the tensor part lies behind it, and the stream is only recognized with
+    ``source``.
     """
     rows = int.from_bytes(head[4:12], _ENDIAN)
     if head[:4] != bytes(4):

@@ -89,15 +89,15 @@ _SQUARES: Final = {"_moment2_0", "_g2sum", "_moment_0"}
 class ServerTables(FolderFormat):
     """Tables of Paddle 2's servers. Table 000 is called ``000``, its shows, clicks and days ``000_counts``.
 
-    Its state is called as that of a growing table of Fluid's optimizers, where these keep the same
-    (``000_moment1_0``, ``000_moment2_0``, ``000_moment_0``); the powers of Adam's betas, which each row has
-    for itself, ``000_beta_pows``; slot and score ``000_stats``. Where width and rule cannot be told from the
-    numbers, ``000_columns`` holds all of them.
+    Its state has the names of a growing table's state where Fluid's optimizers keep the same values
+    (``000_moment1_0``, ``000_moment2_0``, ``000_moment_0``). The powers of Adam's betas, one pair per
+    row, are ``000_beta_pows``; slot and score are ``000_stats``. Where width and rule do not follow from
+    the numbers, ``000_columns`` holds all of them.
 
     Parameters
     ----------
     width
-        The width of the rows. None: the numbers tell it.
+        The width of the rows. None: it follows from the numbers.
     shards
         The number of files for a table: the ``shard_num`` of the servers that load it.
     """

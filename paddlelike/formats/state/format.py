@@ -76,8 +76,8 @@ class StateContents(NamedTuple):
     Attributes
     ----------
     arrays
-        By the file's keys, those in dicts and lists by path (``model/fc.weight``); their elements are still
-        in the file: ``.dtype``, ``.shape``, ``.read()``.
+        The arrays by the file's keys, those in dicts and lists by path (``model/fc.weight``); their
+        elements are still in the file: ``.dtype``, ``.shape``, ``.read()``.
     parameter_names
         Filled for files of ``paddle.save``: key (``fc.weight``) to name of the variable
         (``linear_0.w_0``).
@@ -86,7 +86,7 @@ class StateContents(NamedTuple):
     left_out
         The values in ``other``, one by one, arrays that no variable can be, objects, and ``name_maps``.
     name_maps
-        By path, the maps that ``parameter_names`` is made of.
+        The maps from which ``parameter_names`` is made, by path.
     """
 
     arrays: dict[str, PickledArray]

@@ -62,7 +62,8 @@ class _Global:
 
 
 class Machine(pickle._Unpickler):
-    """The standard library's machine in Python, with every step replaced that names, calls or fills objects.
+    """The unpickler of the standard library in Python; every step that names, calls or fills objects is
+    replaced.
 
     Its memo is a dict, so that an index in the file takes no memory. Texts and bytes are views of the file.
     """

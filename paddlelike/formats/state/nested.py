@@ -36,13 +36,13 @@ class Flat(Generic[A]):
     arrays
         The arrays.
     parameter_names
-        Of those that Paddle pickled with the name of the variable: that name, by path.
+        The names of variables that Paddle pickled beside arrays, by path.
     left_out
         Everything else, each value by itself.
     plain
         Everything else as it was nested, as far as it is plain: numbers, texts, lists and dicts of them.
     name_maps
-        By path, the names of the variables by the layer's names.
+        The maps from names of a layer to names of variables, by path.
     """
 
     arrays: dict[str, A] = field(default_factory=dict)

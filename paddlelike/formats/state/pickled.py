@@ -86,7 +86,7 @@ class PickledArray:
     Attributes
     ----------
     problem
-        What it is instead where no variable can be such an array; its elements are not kept.
+        A description of the array if no variable can hold it; its elements are not kept then.
     """
 
     __slots__ = ("_array", "_fortran", "_pieces", "_raw", "dtype", "problem", "shape")

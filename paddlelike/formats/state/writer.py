@@ -146,7 +146,7 @@ class StateWriter:
             self._put(pickle.REDUCE, data)
 
     def _latin1(self, key: bytes | None = None) -> None:
-        """Write the rest of the call of _codecs.encode, after the text."""
+        """Write the opcodes that follow the text in a call of ``_codecs.encode``."""
         if not self._refer(_LATIN1):
             self._text("latin1", key=_LATIN1)
         self._put(pickle.TUPLE2)

@@ -338,7 +338,7 @@ class OpDef:
 def spares_first(name: str) -> RowRule:
     """Return whether an operator along one or several axes leaves the first axis alone; for ``by_row``.
 
-    -1 is the last of two or more.
+    An axis of -1 counts as the last of at least two axes.
     """
 
     def check(attrs: Mapping[str, Any]) -> bool:

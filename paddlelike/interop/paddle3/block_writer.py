@@ -310,8 +310,8 @@ def _is_aligned(op: Operator) -> bool:
 def _get_dims(op: Operator, name: str) -> Any:
     """Return the dims in an attribute, none if an operator reduces all dims.
 
-    A slice with a negative step that includes the first element ends at -1 in a ProgramDesc; in Paddle 3,
-    below every dim.
+    A slice with a negative step that includes the first element has the end -1 in a ProgramDesc, and an
+    end below every dim in Paddle 3.
     """
     if name == "ends" and op.type == "strided_slice":
         pairs = zip(get_attr(op, "ends"), get_attr(op, "strides"), strict=True)

@@ -33,7 +33,7 @@ class _Call:
     def make(self, type_: str, inputs: str | dict[str, Any], out: str | Type, **attrs: Any) -> str:
         """Append an operator. Return its result: the given variable, or a new one of the given type.
 
-        One input is that of its slot X.
+        A single input belongs to the slot X.
         """
         inputs = {"X": inputs} if isinstance(inputs, str) else inputs
         name = out if isinstance(out, str) else self.block.declare_new(out)

@@ -49,7 +49,7 @@ class Draft:
         out: str | dict[str, list[str]],
         **attrs: Any,
     ) -> None:
-        """Append an operator. One variable is that of its slot X, or of its slot Out."""
+        """Append an operator. A single variable belongs to the slot X, or to the slot Out."""
         named: Mapping[str, Sequence[str]] = {"X": inputs} if isinstance(inputs, str) else inputs
         given = {slot: [name] if isinstance(name, str) else [*name] for slot, name in named.items()}
         outputs = {"Out": [out]} if isinstance(out, str) else out
@@ -60,7 +60,7 @@ class Draft:
         self.add(f"elementwise_{kind}", {"X": x, "Y": y}, out, axis=-1)
 
     def rename(self, type_: str, **attrs: Any) -> None:
-        """Append the operator itself as one of another type."""
+        """Append the operator itself under another type."""
         self.ops.append(
             Operator(
                 self.block, type_, dict(self.op.inputs), dict(self.op.outputs), {**self.op.attrs, **attrs}

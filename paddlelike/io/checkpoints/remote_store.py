@@ -18,7 +18,7 @@ from paddlelike.storage.remote.directory import RemoteDirectory, locate
 
 
 class RemoteCheckpointStore:
-    """A directory of a store."""
+    """A directory of checkpoints in a remote store."""
 
     def __init__(self, url: str, names: Names = STEPS) -> None:
         where = locate(url)

@@ -117,7 +117,9 @@ def _count_mappable_files() -> int:
 
 
 def _map_file(path: str, size: int) -> mmap.mmap | None:
-    """Map a file, or return None while a save overwrites it, as the file of an unused generation."""
+    """Map a file. Return None if a save is overwriting it, which happens to files of an unused
+    generation.
+    """
     file, facts = open_regular(path)
     try:
         fd = file.args[0]

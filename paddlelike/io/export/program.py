@@ -173,7 +173,7 @@ def clear_devices(program: Program) -> None:
 def append_scales(program: Program, targets: list[Variable]) -> list[Variable]:
     """Append a ``scale`` by 1 per target and return the outputs, which have the targets' public names.
 
-    A target of that name is one already: the program is a loaded model.
+    A target that already has that name is such an output: the program is a loaded model.
     """
     block = program.global_block()
     outputs = []

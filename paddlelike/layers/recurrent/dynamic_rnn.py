@@ -160,9 +160,9 @@ class DynamicRNN:
     ) -> Variable:
         """Return the memory of the previous step, initially ``init``, or ``shape`` filled with ``value``.
 
-        With ``need_reorder`` the rows of ``init`` are given in the order of the batch, and sorted like the
-        sequences. Raises TypeError unless ``init`` is a variable, GraphError outside of the block, before the
-        first step input, or without ``init`` and ``shape``.
+        With ``need_reorder`` the rows of ``init`` are in the order of the batch, and are sorted like the
+        sequences when the block begins. Raises TypeError unless ``init`` is a variable, GraphError
+        outside of the block, before the first step input, or without ``init`` and ``shape``.
         """
         step, around = self._enter("memory")
         if self._zero is None:

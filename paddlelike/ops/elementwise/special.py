@@ -150,7 +150,7 @@ register_kernel("nextafter", "x y -> out", ends_gradients=True)(lambda x, y: np.
 def _bessel(x: Array) -> Array:
     """Return the modified Bessel function of order 1, times ``exp(-|x|)``.
 
-    The mean of ``cos(t) exp(x cos(t))`` over a period, which equal steps give to all digits.
+    It is the mean of ``cos(t) exp(x cos(t))`` over a period; equal steps give all digits.
     """
     turns = np.cos(np.arange(_STEPS) * (2 * math.pi / _STEPS))
     exponents = x[..., None].astype(np.float64) * turns - np.abs(x)[..., None]
@@ -179,7 +179,8 @@ def _polygamma(x: Array, *, n: int) -> Array:
 def _gammaincc(x: Array, y: Array) -> Array:
     """The regularized upper incomplete gamma function of a = X and Y, in float64.
 
-    Below ``Y = a + 1`` one minus the series of the lower one, above it Legendre's continued fraction.
+    Below ``Y = a + 1`` it is one minus the series of the lower function, above that Legendre's continued
+    fraction.
     """
     a, z = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
     with np.errstate(all="ignore"):

@@ -73,8 +73,8 @@ _LINE: Final = 16  # columns of a line of the cache
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     """Return ``a @ b`` of matrices or stacks of them, with the same bits on any number of threads.
 
-    Parts are rows, columns or matrices of the product, the same on one thread too: on some processors BLAS
-    rounds an element otherwise in a matrix of another size.
+    The product is computed in parts (rows, columns or matrices) that do not depend on the number of
+    threads: on some processors BLAS rounds an element differently in a matrix of another size.
 
     >>> multiply(np.ones((2, 3)), np.ones((3, 1)))
     array([[3.],

@@ -38,7 +38,8 @@ def count_threads() -> int:
 def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
     """Yield ``work(part)`` for every part, in order, computed by :func:`count_threads` threads.
 
-    At most twice as many results as threads wait to be taken. ``work`` calls no other kernel that does so.
+    At most twice as many results as threads are computed ahead. ``work`` must not call a kernel that uses
+    this function.
 
     >>> list(map_parts(abs, [-1, 2, -3]))
     [1, 2, 3]

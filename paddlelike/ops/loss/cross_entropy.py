@@ -216,7 +216,7 @@ class CrossEntropyGrad2(OpDef):
 class SoftmaxWithCrossEntropy(OpDef):
     """``Loss``: the cross entropy of ``Softmax = softmax(Logits)`` and Label, along ``axis``.
 
-    As in Paddle, logits that are smaller than the largest by 64 or more count as if by 64. An
+    As in Paddle, logits that are smaller than the largest by more than 64 count as smaller by 64. An
     ignored element costs 0; its gradient is a quirk, see ``ignored_labels``.
     """
 

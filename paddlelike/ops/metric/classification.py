@@ -102,7 +102,8 @@ class Auc(OpDef):
 def _advance_window(table: Array, places: Array, buckets: int, steps: int, done: int) -> tuple[Array, Array]:
     """Count one more step in the table. Return the counts to evaluate, and the table.
 
-    ``places`` are the buckets of the step's rows. A longer table, as the layer's, loses its end, as in Fluid.
+    ``places`` are the buckets of the step's rows. A longer table, such as the one that the layer creates,
+    is cut to the length in use, as in Fluid.
     """
     flat = table.reshape(-1)
     if steps == 0:
@@ -180,7 +181,7 @@ class PrecisionRecall(OpDef):
 def _compute_metrics(states: Array, dtype: np.dtype[Any]) -> Array:
     """Return macro and micro precision, recall and F1. A class that never occurs has the value 1.
 
-    They are float64, but as in Fluid as exact as the dtype of the probabilities.
+    They are float64 but, as in Fluid, only as exact as the dtype of the probabilities.
     """
     states = states.astype(dtype)
 

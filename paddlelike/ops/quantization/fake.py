@@ -19,8 +19,8 @@ from paddlelike.ops.kernels.rounding import round_packets
 def quantize(x: Array, scale: Array, attrs: Any) -> Array:
     """Return x, limited to [-scale, scale], in whole steps; ``2^(bit_length - 1) - 1`` steps reach ``scale``.
 
-    Without ``round_type`` halves are rounded as in Fluid; by 0 to even, with one more step below 0; by 1 away
-    from 0.
+    Without ``round_type`` halves are rounded as in Fluid. A ``round_type`` of 0 rounds them to even and
+    allows one more step below 0; 1 rounds them away from 0.
     """
     real = x.dtype.type
     steps = real(2 ** (attrs.bit_length - 1) - 1)
@@ -145,7 +145,7 @@ class _MovingAttrs(Attrs):
 class _Moving(OpDef):
     """Quantization by a moving average of the largest values: OutScale = OutAccum / OutState.
 
-    OutAccum and OutState are ``moving_rate`` times InAccum and InState plus the greatest value, and 1. With
+    ``OutAccum = moving_rate InAccum + greatest value``, ``OutState = moving_rate InState + 1``. With
     ``is_test`` the scale is InScale, and the sums stay as they are.
     """
 

@@ -170,7 +170,7 @@ class GaussianRandom(_Drawn):
 
 @register
 class GaussianRandomLater(GaussianRandom):
-    """``uniform_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
+    """``gaussian_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
 
     type = "gaussian_random" + LATER
     since = "2"

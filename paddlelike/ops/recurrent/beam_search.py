@@ -65,10 +65,11 @@ class BeamSearchAttrs(Attrs):
 class BeamSearch(OpDef):
     """The ``beam_size`` best next words for each source, among the candidates of its prefixes.
 
-    ``ids`` and ``scores`` hold K candidates per prefix (row); ids None are the columns. With
-    ``is_accumulated`` the scores belong to the whole sentence; otherwise they are probabilities, and their
-    logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids`` is ``end_id``) goes on as it
-    is; a source whose best are all ended is dropped. ``parent_idx``: the prefix of each word.
+    ``ids`` and ``scores`` hold K candidates per prefix (row); without ``ids`` they are the indexes of the
+    columns. With ``is_accumulated`` the scores belong to the whole sentence; otherwise they are
+    probabilities, and their logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids``
+    is ``end_id``) stays unchanged; a source is dropped when all of its best prefixes have ended.
+    ``parent_idx``: the prefix of each word.
     """
 
     type = "beam_search"

@@ -209,8 +209,8 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _list_known(staged: _Staged, new: str) -> dict[str, int]:
-    """Return the files of the previous version by inode; in a copied disk only dropped files have one. A file
-    that others wrote in place of one is newer.
+    """Return the files of the previous version by inode; on a copied disk only dropped files have a known
+    one. A file that others wrote in place of a known file is newer.
     """
     present = {}
     for path in staged.files:

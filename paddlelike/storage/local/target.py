@@ -39,7 +39,7 @@ def check_own_folder(layout: Layout, error: Exception) -> None:
     Raises
     ------
     SaveError
-        One has, from ``error``: it took over the lock.
+        Another process has moved it, because it took over the lock; raised from ``error``.
     """
     # S19
     if layout.work != layout.staging and not is_there(layout.work):

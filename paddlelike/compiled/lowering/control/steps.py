@@ -26,7 +26,7 @@ class Form(NamedTuple, Generic[T]):
     Attributes
     ----------
     start
-        The values before the first step, in the form that they keep.
+        The values before the first step, with the shapes and types that they keep in all steps.
     results
         Shapes of the function's other results.
     draws, checks
@@ -42,9 +42,9 @@ class Form(NamedTuple, Generic[T]):
 def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Sequence[Any]) -> Form[T]:
     """Return the shapes and types of the values that a loop carries from step to step.
 
-    ``run`` takes these values, None for those that have none yet, and returns the trace of the block, the
-    values after a step, and anything else. Values without a start begin as zeros. Raises LoweringError when
-    they change their form from step to step.
+    ``run`` takes these values (None for a variable without a start) and returns the trace of the block,
+    the values after a step, and anything else. Values without a start begin as zeros. Raises
+    LoweringError when they change their form from step to step.
     """
     values = list(start)
     for _ in range(_ROUNDS):
@@ -106,7 +106,7 @@ def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
 
 
 def flatten_rows(total: Array | SparseRows, count: Array | None = None) -> Array | SparseRows:
-    """Return the sparse rows of all steps, stacked on input, as the rows of one gradient.
+    """Return the sparse rows of all steps, given as one stack, as the rows of one gradient.
 
     Entries after step ``count`` hold zeros for the rows of the first step, so no other rows change.
     """

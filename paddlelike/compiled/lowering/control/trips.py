@@ -37,11 +37,13 @@ class Trips(NamedTuple):
     exact : bool
         Whether there are exactly that many.
     lengths : dict
-        By position of an array that the block writes, its least length after the loop.
+        The least length after the loop of each tensor array that the block writes, by position.
     last : dict
-        The values after the last step that the condition depends on, by position; only if exact.
+        The variables that the condition depends on, with their values after the last step, by position;
+        only if exact.
     count
-        Returns the number from the inputs of the piece. Raises LoweringError if that is not possible.
+        Returns the number of steps, computed from the inputs of the piece. Raises LoweringError if that
+        is not possible.
     """
 
     most: int

@@ -92,7 +92,7 @@ def box_clip(boxes: Packed, info: Array | Packed) -> Value:
 
 @lowers("iou_similarity", sequences=True)
 def iou_similarity(x: Array | Packed, y: Array | Packed, *, box_normalized: bool) -> Value:
-    """Return the overlaps, bit for bit as numpy: among equal overlaps the first one is matched later."""
+    """Return the overlaps, bit for bit as numpy, since the first of equal overlaps is matched later."""
     if isinstance(y, Packed):
         raise LoweringError("the boxes of Y have a LoD")
     rows = get_rows(x)

@@ -112,7 +112,7 @@ def mine_hard_examples(
 
 
 def _list_columns(chosen: Array) -> Packed:
-    """Return the chosen columns of each row, one sequence for each."""
+    """Return the chosen columns of each row, as one sequence per row."""
     counts = chosen.sum(1)
     size = find_bucket(chosen.size)
     (places,) = jnp.nonzero(chosen.reshape(-1), size=size)

@@ -51,8 +51,8 @@ def _find_loss(steps: Array, there: Array, labels: Array, label_lengths: Array, 
 
     ``steps`` are the logits, (T, N, classes).
 
-    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to the
-    next it stays, goes on by one, or over a blank that has different labels on both sides.
+    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to
+    the next it stays, advances by one state, or skips a blank between two different labels.
     """
     count, longest = labels.shape
     states = jnp.full((count, 2 * longest + 1), blank).at[:, 1::2].set(labels)

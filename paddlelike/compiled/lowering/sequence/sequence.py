@@ -26,7 +26,7 @@ def sum_sequences(x: Packed, rows: Array) -> Array:
 
 
 def spread(x: Packed, values: Array) -> Array:
-    """Return the element of ``values`` of each row's sequence, one for each row."""
+    """Return, for each row of ``x``, the element of ``values`` that belongs to its sequence."""
     return jnp.take(values, x.index_rows(), axis=0, mode="clip")
 
 

@@ -63,7 +63,8 @@ class ServerState(ServerBase):
     plan
         Digest of this server's table, as in Hello and Push.
     adopts
-        The parameters were loaded from a directory without a round: take that of the other servers.
+        Whether the parameters were loaded from a directory that does not record a round; the server then
+        takes the round of the other servers.
     saved
         The position of the loaded parameters, as :meth:`position` was at the save. None: start values.
     lease

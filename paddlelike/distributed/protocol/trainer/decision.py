@@ -121,8 +121,8 @@ def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
 def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
     """Return the round for all servers, if the servers that know their round began at the same one.
 
-    If some servers are in a later generation, another trainer has begun this. Join it: a further generation
-    would roll back the trainers that have continued.
+    If some servers are in a later generation, another trainer has begun to do so. Join that generation: a
+    further generation would roll back the trainers that have continued.
     """
     known = {hello.round for hello in hellos if not hello.adopts}
     if len(known) != 1 or all(not hello.adopts for hello in hellos) or not _is_untrained(hellos):

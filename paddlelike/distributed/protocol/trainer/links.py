@@ -85,7 +85,7 @@ class Link:
     failures, failing_since
         Failed calls in a row, and the time of the first.
     waiting_since
-        Since when the server replies Waiting in this stage.
+        The time of the server's first Waiting reply in this stage.
     retry_at
         The time before which the server is not called.
     incarnation, restarted
@@ -127,8 +127,8 @@ class Link:
     def record_failure(self, now: float, timeout: float) -> float:
         """Record a failed call and back off; return the seconds since calls began to fail.
 
-        ``timeout`` is the timeout of the call, in seconds. One that lasted longer had been sending what was
-        still being computed.
+        ``timeout`` is the timeout of the call, in seconds. A call that lasted longer was sending values
+        while they were being computed.
         """
         self.failures += 1
         if self.failing_since is None:

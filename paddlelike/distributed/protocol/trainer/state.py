@@ -44,7 +44,7 @@ class TrainerState(TrainerAgreements):
     Parameters
     ----------
     process
-        Orders the processes of one trainer id: start time in ns.
+        The start time of the process in ns, which orders the processes of one trainer id.
     endpoints, plans
         Each server's endpoint (for errors) and the digest of its table.
     rollback

@@ -98,9 +98,9 @@ class CntkCheckpoint:
         """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
 
         The learning rate is taken from the checkpoint, as in CNTK, unless the program computes it. Where
-        its schedule still changes, operators are added to the program that count samples and follow it. A
-        rate is ``learning_rate * (1 - mu)`` here for momentum, and ``learning_rate / batch_size`` for Adam,
-        which are the same steps. The decay rates are the script's: Adam's second one is
+        its schedule still changes, operators are added to the program that count samples and follow it.
+        Here the rate is ``learning_rate * (1 - mu)`` for momentum and ``learning_rate / batch_size`` for
+        Adam, which gives the same steps. The decay rates are the script's: Adam's second one is
         ``0.9999986111120757 ** batch_size`` where the script of CNTK gives none.
 
         Parameters

@@ -24,12 +24,12 @@ class CntkLearner:
     Attributes
     ----------
     sample_count, minibatch_count, sweep_count
-        How many were trained with.
+        The numbers of samples, minibatches and sweeps trained so far.
     schedule
         The learning rates by the number of samples at which each ends; the last one stays. ``{0: 0.1}`` is a
         constant one.
     reference
-        The number of samples in a minibatch that the rates are for; 0: any, gradients are means.
+        The number of samples in a minibatch that the rates are for; 0: any number, with mean gradients.
     smoothed_count
         The number of updates that Adam corrects its averages by. None: another kind of learner.
     arrays

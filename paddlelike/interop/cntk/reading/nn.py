@@ -267,7 +267,8 @@ def _read_dropout(step: Step) -> Value:
 def _read_batch_norm(step: Step) -> Value:
     """Normalize with the running mean and variance; in training with the minibatch's mean and variance.
 
-    CNTK's running averages forget by samples, Fluid's by minibatches: which is the same for one size of them.
+    CNTK's running averages decay by samples, Fluid's by minibatches; both agree if all minibatches have
+    one size.
     """
     value = step.value()
     scale, bias, mean, variance = (step.value(index) for index in range(1, 5))

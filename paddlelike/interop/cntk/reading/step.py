@@ -34,7 +34,8 @@ class Value(NamedTuple):
     Attributes
     ----------
     dynamic
-        Whether its first dim is not CNTK's: samples, or with a LoD the steps of all sequences.
+        Whether its first dim is not a static dim of CNTK, but the samples or, with a LoD, the steps of
+        all sequences.
     sequence
         Whether its rows are the steps of sequences.
     rank

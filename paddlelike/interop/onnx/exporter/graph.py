@@ -190,7 +190,7 @@ class Graph:
 
 
 class Value(Arithmetic[float]):
-    """A value of the graph. Its operators and methods append nodes; those of numpy mean the same here.
+    """A value of the graph. Its operators and methods append nodes, and mean the same as numpy's.
 
     A whole number beside a value stands for a row of one int64, a real number for one of ``dtype``.
     """

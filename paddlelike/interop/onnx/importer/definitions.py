@@ -27,7 +27,9 @@ def _inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def inline_definitions(model: ModelProto, kinds: Collection[str], opset: int) -> ModelProto:
-    """Replace these operators by their definitions, where there are any, and return the model."""
+    """Replace nodes of the given operators by the definitions that ONNX has of them, if any, and return
+    the model.
+    """
     from onnx import inliner
 
     _write_defaults(model, kinds, opset)

@@ -149,7 +149,9 @@ class Expression(Arithmetic["Array | float"]):
         return self.make("scale", scale=float(scale), bias=float(bias))
 
     def reduce(self, kind: str, *axes: int, keep: bool = True) -> Expression:
-        """Return ``reduce_<kind>`` over some dims; of all dims it is one of 1, as Fluid has it."""
+        """Return ``reduce_<kind>`` over some dims; over all dims the result has one dim of 1, as in
+        Fluid.
+        """
         whole = len(axes) == len(self.shape)
         return self.make(f"reduce_{kind}", dim=list(axes), keep_dim=keep, reduce_all=whole)
 

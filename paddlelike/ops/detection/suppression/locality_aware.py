@@ -26,8 +26,9 @@ from paddlelike.ops.kernels.fast import polygons as fast_polygons
 class LocalityAwareNms(OpDef):
     """Suppression as in multiclass_nms, after merging boxes with their predecessors.
 
-    BBoxes ``(N, M, 4)`` or polygons, Scores ``(N, 1, M)``. A box that overlaps the one merged last by more
-    than ``nms_threshold`` goes into it: the mean of both by their scores, with the sum of the scores.
+    BBoxes ``(N, M, 4)`` or polygons, Scores ``(N, 1, M)``. A box that overlaps the last merged box by
+    more than ``nms_threshold`` is merged into it: the result is the mean of both, weighted by their
+    scores, and has the sum of the scores.
     """
 
     type = "locality_aware_nms"

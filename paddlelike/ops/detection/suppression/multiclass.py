@@ -46,10 +46,11 @@ def _nms(boxes: Array, *, iou_threshold: float) -> Array:
 class MulticlassNms(OpDef):
     """``Out``: rows (label, score, box) of the boxes kept, one sequence per image.
 
-    BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``; or both
-    are sequences of boxes that every class has its own of: ``(rows, classes, 4)`` and ``(rows, classes)``.
-    Of every class but ``background_label``, the ``nms_top_k`` best scores above ``score_threshold`` are
-    suppressed; of an image the ``keep_top_k`` best boxes remain. Out is ``[[-1]]`` when no image has any.
+    BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``; or
+    both are sequences in which every class has boxes of its own: ``(rows, classes, 4)`` and ``(rows,
+    classes)``. Of every class but ``background_label``, the ``nms_top_k`` best scores above
+    ``score_threshold`` are suppressed; of an image the ``keep_top_k`` best boxes remain. Out is
+    ``[[-1]]`` when no image has any.
     """
 
     type = "multiclass_nms"

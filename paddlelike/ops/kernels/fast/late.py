@@ -62,7 +62,8 @@ class FastKernel:
     least
         The least size of the work, usually elements, for which it is chosen.
     asked
-        The same where the flag was set to True: numba's start does not matter then. By default ``least``.
+        The same if the flag was set to True, since the time to start numba does not matter then. By
+        default ``least``.
     exact
         Whether it gives the bits of the numpy kernel it takes the place of. The others differ by rounding.
     reorder

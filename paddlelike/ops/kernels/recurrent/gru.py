@@ -172,10 +172,11 @@ def run_steps_back(
 
 
 def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array] | Array:
-    """Return the factors that scale the gradients down to the clip threshold.
+    """Return the factors that turn gradients of states into gradients of the gates.
 
-    First from the gradient of hidden states to those of candidate, update gate and state before; then from
-    the gradient of reset states to those of the reset gate and the state before.
+    The first three are from the gradient of hidden states to the gradients of candidate, update gate and
+    previous state. The last two are from the gradient of reset states to the gradients of reset gate and
+    previous state.
     """
     if _is_usual(cell) and (kernel := fast.find_gru_factors.choose(gates.size, gates, last)) is not None:
         factors = np.empty((5, *last.shape), last.dtype)

@@ -149,8 +149,8 @@ class PixelShuffle(OpDef):
 class SpaceToDepth(OpDef):
     """``(N, C, H, W)`` to ``(N, C b^2, H / b, W / b)`` in the order of YOLO's reorganisation layer.
 
-    As there, channels are spread over pixels first, ``(N, C / b^2, H b, W b)``, and these numbers
-    in their order in memory are the output.
+    As in that layer, channels are first spread over pixels, ``(N, C / b^2, H b, W b)``; the output has
+    the elements of this array in the order of its memory.
     """
 
     type = "space_to_depth"

@@ -148,8 +148,9 @@ def _convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
 def convolve_volumes(x: Array, w: Array, windows: Windows) -> Array:
     """Return the convolution of volumes ``(N, D, H, W, C)``.
 
-    The places of a kernel along the depth are channels of one convolution of images: XLA has only loops for
-    the gradients of volumes. Steps of 2 through 2 x 8 x 28 x 28 x 16, 32 kernels of 3 x 3 x 3: 167, here 2.9.
+    The depth of the kernel becomes channels of one convolution of images, since XLA computes the
+    gradients of volumes with plain loops. Steps of 2 through 2 x 8 x 28 x 28 x 16, 32 kernels of 3 x 3 x
+    3: 167, here 2.9.
     """
     (depth, *_), (step, *_), (pads, *_), (dilation, *_) = windows
     flat = Windows(windows.kernel[1:], windows.strides[1:], windows.pads[1:], windows.dilations[1:])

@@ -294,7 +294,9 @@ def _insert_gradients(
     head: IrVarNode,
     copied: Mapping[str, IrVarNode],
 ) -> None:
-    """Let the gradient of the reader ``op`` reach a variable through the copied operators."""
+    """Lead the gradient of ``op``, which reads a variable, back to that variable through the copied
+    operators.
+    """
     gradient = find_node(graph.all_var_nodes(), f"{op.outputs[0].name()}@GRAD").outputs[0]
     of_out, of_head = copied[f"{out.name()}@GRAD"], copied[f"{head.name()}@GRAD"]
     graph.update_input_link(node, out, gradient)

@@ -73,7 +73,7 @@ class Sizes:
     def merge(self, values: Sequence[Any]) -> Any:
         """Merge the values of several traces at one position: equal values, or sums of sizes.
 
-        Raises InexpressibleError where it is neither.
+        Raises InexpressibleError for other values.
         """
         first = values[0]
         if isinstance(first, (tuple, list)) and all(len(one) == len(first) for one in values):

@@ -25,7 +25,7 @@ _INNER: Final = (*_CALLS, "branches", "cond_jaxpr", "body_jaxpr", "update_jaxpr"
 class Equation:
     """One primitive of JAX with its operands, which are values of the graph.
 
-    ``equations``: the same one of every trace.
+    ``equations`` holds this equation as every trace has it.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class Translation:
     Parameters
     ----------
     sizes
-        Those of each trace.
+        The sizes of each trace.
     symbols
-        By symbol of a size that is not known: the value that holds it, int64 of shape (1,).
+        For each symbol of an unknown size, the value that holds it, int64 of shape (1,).
     """
 
     def __init__(self, step: Step, sizes: Sizes, symbols: dict[str, Value]) -> None:

@@ -179,7 +179,7 @@ def _cut(size: int, step: int) -> list[slice]:
 def _turn(w: Array, factors: Array | None, axes: tuple[int, ...]) -> Array:
     """Move the first dim of filters to the end, and multiply by ``factors``.
 
-    A few at a time: they would share the sets of a cache otherwise.
+    A few filters are moved at a time, as all of them would compete for the same sets of the cache.
     """
     seen = w.transpose(*axes, 0)
     out = np.empty(seen.shape, w.dtype)
