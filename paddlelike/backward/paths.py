@@ -63,7 +63,8 @@ def find_path(
     ``differentiable`` are the operators that have a gradient. ``wanted`` are the variables whose gradients
     count (None: any), so that the pass may end behind them.
 
-    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_ends`.
+    Raises the errors of :func:`has_gradient`, and UnsupportedError as :func:`_report_ends` and
+    :func:`_check_ends`.
     """
     ops = block.ops
     if inputs is not None:

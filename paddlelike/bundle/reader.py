@@ -276,7 +276,8 @@ class _Members:
 
 
 def _decode(data: bytes, name: str) -> Array | Placeholder:
-    """Return the array of a member: an NPY file, after a small pickle for arrays of a GPU.
+    """Return the array of a member, which is an NPY file; for arrays of a GPU, a small pickle comes
+    before it.
 
     An array of objects or records gives a placeholder.
     """

@@ -68,7 +68,7 @@ class ParameterCollection:
             The initial value: an Initializer, a number or an array; None for the uniform one of Glorot &
             Bengio (2010).
         name
-            Its own name, without ``/`` and ``_``; empty for ``_0``, ``_1``, ...
+            The name of the parameter, without ``/`` and ``_``; empty for ``_0``, ``_1``, ...
         device
             Accepted for DyNet's scripts; there is one device.
 

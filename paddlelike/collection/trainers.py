@@ -248,7 +248,7 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
         self._step_size, self._gamma, self._step = step_size, gamma, 0
 
     def update(self) -> None:
-        """Update the parameters, and then the learning rate. Raises as :meth:`Trainer.update`."""
+        """Update the parameters, and then the learning rate. Raises the errors of :meth:`Trainer.update`."""
         super().update()
         position = np.float32(self._step / self._step_size)
         cycle = math.floor(1 + self._step / (2 * self._step_size))

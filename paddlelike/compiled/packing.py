@@ -75,11 +75,11 @@ class Sizes(NamedTuple):
 def find_sizes(
     sequences: Mapping[int, tuple[Array, LoD]], *, padded: bool, chosen: Set[int] = frozenset()
 ) -> dict[int, Sizes]:
-    """Return the sizes that sequences with equally many rows, or with the same LoD, share.
+    """Return the sizes of sequences; those with equally many rows or with the same LoD share them.
 
     ``padded`` says that the piece pads sequences to the longest. If padding takes at most twice the rows,
-    sequences share the number of padded rows, so that each longest sequence gives one choice of sizes, not
-    several. ``chosen`` are the sequences that have one length by chance.
+    sequences share the number of padded rows, so that each longest length needs one choice of sizes, not
+    several. ``chosen`` are sequences whose equal lengths are chance.
     """
     rows_alike: dict[Any, list[tuple[Array, LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
@@ -116,10 +116,10 @@ def pack(
 ) -> Packed:
     """Return sequences padded with unused rows up to the next bucket; the unused rows of a gradient are zero.
 
-    ``least`` gives at least as many rows, and as long sequences, as other parts of the same batch have.
-    ``alike`` says that all sequences have one length, in other batches too: the buckets are narrower.
-    ``exact`` keeps ``longest`` out of the buckets, for operators whose results have that size. ``unused``
-    says whether there are unused rows at all.
+    ``least`` are the smallest allowed sizes: the number of rows and the longest length in other parts of
+    the same batch. ``alike`` says that all sequences have one length, in other batches too: the buckets
+    are narrower. ``exact`` keeps ``longest`` out of the buckets, for operators whose results have that
+    size. ``unused`` says whether there are unused rows at all.
     """
     lengths = np.diff(lod[-1])
     bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)

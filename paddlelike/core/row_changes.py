@@ -75,7 +75,7 @@ class _Rows:
             return np.flatnonzero(self.written > version - self.first)
 
     def _settle(self) -> None:
-        """Store what is pending; the caller holds the lock."""
+        """Store the pending notes; the caller holds the lock."""
         self.count = 0
         while self.pending:
             version, rows = self.pending.popleft()

@@ -180,7 +180,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         return [np.diff(level).tolist() for level in self._lod]
 
     def set_recursive_sequence_lengths(self, lengths: Sequence[Sequence[int]]) -> None:
-        """Set the lengths of the sequences of every level. Raises as :meth:`set_lod` does."""
+        """Set the lengths of the sequences of every level. Raises the errors of :meth:`set_lod`."""
         self.set_lod([[0, *np.cumsum(level, dtype=np.int64).tolist()] for level in lengths])
 
     def has_valid_recursive_sequence_lengths(self) -> bool:

@@ -217,12 +217,13 @@ def shrink(
 ) -> dict[str, int]:
     """End a day: remove ids that are old or have a low score; return how many were removed, by table.
 
-    All tables are shrunk, or ``table`` alone. Each call adds ``days`` to what was not seen since and
-    multiplies shows and clicks by ``show_click_decay_rate``. An id is forgotten, with its row, state and
-    counters, when it was not seen for more than ``delete_after_unseen_days``, or its score, ``nonclk_coeff``
-    times shows without a click plus ``click_coeff`` times clicks, is below ``threshold`` (None: no id is).
-    The result counts rows. The coefficients, and the order of decay and score, are the ones of Paddle's
-    accessors (``CtrCommonAccessor::Shrink`` in ``distributed/ps/table/ctr_accessor.cc``).
+    All tables are shrunk, or ``table`` alone. Each call adds ``days`` to the ages of ids that were not
+    seen since, and multiplies shows and clicks by ``show_click_decay_rate``. An id is forgotten, with its
+    row, state and counters, when it was not seen for more than ``delete_after_unseen_days``, or its
+    score, ``nonclk_coeff`` times shows without a click plus ``click_coeff`` times clicks, is below
+    ``threshold`` (None: no id is). The result counts rows. The coefficients, and the order of decay and
+    score, are the ones of Paddle's accessors (``CtrCommonAccessor::Shrink`` in
+    ``distributed/ps/table/ctr_accessor.cc``).
     """
     answers = _edit_tables(
         program,

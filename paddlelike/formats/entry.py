@@ -24,8 +24,8 @@ class Entry(NamedTuple):
     name
         Its name; its index as text where the format stores no names.
     offset
-        The place in ``file`` where the elements begin, in C order and little-endian. None: they are encoded,
-        and only ``read`` of the format can tell them.
+        The place in ``file`` where the elements begin, in C order and little-endian. None: they are
+        encoded, and only ``read`` of the format can decode them.
     nbytes
         The size of the elements in memory, and in the file unless they are encoded.
     file

@@ -82,7 +82,7 @@ class Inspection(Displayed):
     unnamed
         Combined files whose variables are called by position, because nothing says their names.
     left_out
-        By file, what it holds beside variables: numbers and texts in a pickle, arrays of types that no
+        The contents of each file beside variables: numbers and texts in a pickle, arrays of types that no
         variable has, and the like.
     """
 

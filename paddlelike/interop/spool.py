@@ -100,7 +100,7 @@ class Spool:
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces; release the pages of a piece when the next is requested.
 
-        An empty buffer says that all values before it have been copied: their pages are given back too.
+        An empty buffer says that all values before it have been copied: their pages are released, too.
         """
         for buffer in buffers:
             if not len(buffer):

@@ -19,7 +19,7 @@ _REDUCE_TYPES: Final = ("sum", "prod", "max", "min")  # in the order of the attr
 def _allreduce(
     x: Variable, out: Variable | None = None, reduce_type: str = "sum", sync_mode: bool = False
 ) -> Variable:
-    """Append ``allreduce`` and return its output. Raises TypeError for another ``reduce_type``."""
+    """Append ``allreduce`` and return its output. Raises TypeError for any other ``reduce_type``."""
     _check_type(reduce_type)
     helper = LayerHelper("allreduce")
     if out is None:

@@ -50,7 +50,7 @@ def map_in_threads(function: Callable[[S], T], items: Iterable[S], threads: int 
 
 
 class _Work:
-    """Tasks that several threads take one after the other."""
+    """A list of tasks that several threads share; each thread takes the next task."""
 
     def __init__(self, tasks: Sequence[Callable[[], Any]]) -> None:
         self._tasks = tasks

@@ -108,7 +108,7 @@ class Function:
     def save(self, filename: Path, format: ModelFormat = ModelFormat.CNTKv2) -> None:  # noqa: A002
         """Write the network and its parameters as a model of CNTK 2, or of ONNX (opset 9, which CNTK loads).
 
-        Raises as :func:`~paddlelike.export_cntk` and :func:`~paddlelike.export_onnx`.
+        Raises the errors of :func:`~paddlelike.export_cntk` and :func:`~paddlelike.export_onnx`.
         """
         names = [one.name for one in self.arguments]
         if format is ModelFormat.ONNX:

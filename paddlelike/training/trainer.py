@@ -181,7 +181,7 @@ class Trainer:
     def test_minibatch(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> float:
         """Return the average metric of one minibatch, or its loss if no metric is set.
 
-        The network is in test mode. Raises as :meth:`train_minibatch`.
+        The network is in test mode. Raises the errors of :meth:`train_minibatch`.
         """
         feed, samples = self._make_feed(arguments)
         if not feed:

@@ -56,8 +56,8 @@ def is_empty_sparse(grad: Gradient) -> bool:
 class _Held:
     """A gradient with few nonzero rows in an update rule, with an optional dense array: ``g + x``.
 
-    Sums and products are computed only for these rows, and added to the array at the end, without another
-    array.
+    Sums and products are computed only for these rows, and added to the array at the end; no second array
+    is allocated.
     """
 
     def __init__(self, rows: Array, values: Array, behind: Array | None = None) -> None:

@@ -127,7 +127,9 @@ class Piece:
         kept: Sequence[Any],
         given: Mapping[int, Any],
     ) -> list[Any]:
-        """Return the results. Random values have the shapes that ``given`` leads to. Raises as `_compute`."""
+        """Return the results. Random values have the shapes that ``given`` leads to. Raises the errors of
+        `_compute`.
+        """
         if not executable.draws:
             return self._compute(frame, executable, donated, kept, [])
         generator = frame.scope.generator

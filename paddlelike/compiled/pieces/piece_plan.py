@@ -18,7 +18,7 @@ class CompiledPlan(Plan):
     Attributes
     ----------
     inputs_of, outputs_of : dict
-        By ``id`` of an operator: positions by slot.
+        The positions by slot of each operator, by its ``id``.
     without_dims : set
         The positions of variables of shape ``()``.
     gradients : set

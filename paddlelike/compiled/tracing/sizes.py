@@ -41,7 +41,7 @@ class Sizes:
     Attributes
     ----------
     given : set
-        The positions of the inputs of the piece that sizes are computed of.
+        The positions of the piece's inputs from which sizes are computed.
     """
 
     def __init__(self, plan: CompiledPlan, start: int, stop: int) -> None:

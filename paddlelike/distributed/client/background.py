@@ -105,7 +105,7 @@ class Background:
         self.check()
 
     def flush(self) -> None:
-        """Wait until everything is pushed. Raises as :meth:`check`."""
+        """Wait until everything is pushed. Raises the errors of :meth:`check`."""
         with self._changed.hold():
             self._flushes += 1
             self._changed.notify_all()
@@ -119,7 +119,7 @@ class Background:
             raise self._error
 
     def stop(self) -> None:
-        """Push the remaining gradients and end. Raises as :meth:`check`."""
+        """Push the remaining gradients and end. Raises the errors of :meth:`check`."""
         self.abandon()
         self.check()
 

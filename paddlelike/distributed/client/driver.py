@@ -148,7 +148,8 @@ class Driver:
     def begin(self, goal: Goal, payload: Payload, abandon: Callable[[], None]) -> None:
         """Set a goal whose calls run until :meth:`finish`, while the caller computes the data to send.
 
-        ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises as :meth:`reach`.
+        ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises the errors of
+        :meth:`reach`.
         """
         with self._turn.hold():
             assert not self._begun, "a goal is open already"

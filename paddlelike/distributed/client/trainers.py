@@ -62,14 +62,16 @@ def find_scope(trainer: int, block: Block) -> Scope:
 
 
 def close_client(scope: Scope, trainer: int) -> None:
-    """Close a client of this process, if it is still open. Raises as :meth:`Client.close`."""
+    """Close a client of this process, if it is still open. Raises the errors of :meth:`Client.close`."""
     client = _clients.get(scope, {}).pop(trainer, None)
     if client is not None:
         client.close()
 
 
 def leave_jobs() -> None:
-    """Close every client of this process, whichever executor ran it. Raises as :meth:`Client.close`."""
+    """Close every client of this process, whichever executor ran it. Raises the errors of
+    :meth:`Client.close`.
+    """
     for clients in list(_clients.values()):
         while clients:
             clients.popitem()[1].close()

@@ -248,7 +248,9 @@ class JobWorkers:
                 tensor.set(part.reshape(array.shape))  # W4
 
     def join_environment(self) -> None:
-        """Join the job that the environment describes, if it describes one; raises as :meth:`join`."""
+        """Join the job that the environment describes, if it describes one; raises the errors of
+        :meth:`join`.
+        """
         job = None if self._job is not None or self._is_joining else read_job()
         if job is not None:
             self.join(job.endpoints, job.rank)

@@ -35,7 +35,7 @@ class Fleet:
     Raises
     ------
     RoleError
-        By every query before ``init``.
+        A query comes before ``init``.
     """
 
     def __init__(self, mode: Mode) -> None:

@@ -72,7 +72,8 @@ class DistributedStrategy(BuildStrategy):
     forward_recompute, recompute_checkpoints
         Compute the activations between these again in the backward pass.
     use_amp, amp_loss_scaling
-        Mixed precision, by ``contrib.mixed_precision.decorate``, which trains in float32 and says so.
+        Mixed precision, by ``contrib.mixed_precision.decorate``, which trains in float32 and warns of
+        that.
     nccl_comm_num, use_hierarchical_allreduce, hierarchical_allreduce_inter_nranks
         Kept in the programs; one connection carries everything.
     sync_batch_norm
@@ -366,7 +367,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         ValueError
             Options of the strategy contradict each other.
         UnsupportedError
-            The strategy asks for ``use_dist_fc``.
+            The strategy sets ``use_dist_fc``.
         GraphError
             The program cannot be transpiled.
         """

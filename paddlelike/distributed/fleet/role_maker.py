@@ -63,7 +63,7 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
     Raises
     ------
     RoleError
-        By ``fleet.init``: the environment defines no role, or the role in another kind of job.
+        ``fleet.init`` finds no role in the environment, or a role of another kind of job.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
     TypeError
         Another argument is given.
     UnsupportedError
-        By barriers and reductions between several processes, which need gloo.
+        A barrier or a reduction between several processes is called: it needs gloo.
     """
 
     def __init__(self, **kwargs: Any) -> None:

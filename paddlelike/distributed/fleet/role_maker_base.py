@@ -115,7 +115,7 @@ class RoleMakerBase:
         """Put the sum, max or min of all trainers' arrays into ``output``. Waits for all trainers, as
         :meth:`barrier_worker` does.
 
-        Raises ValueError for another ``mode``.
+        Raises ValueError for any other ``mode``.
         """
         if mode not in _REDUCTIONS:
             raise ValueError(f"all_reduce_worker: mode is sum, max or min, not {mode!r}")

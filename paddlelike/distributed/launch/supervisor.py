@@ -97,8 +97,8 @@ class Supervisor:
     max_restarts
         How often the job, or each process, may be restarted.
     grace
-        Seconds that servers have to end by themselves after the last worker, and that any process has
-        to end after it was asked to.
+        Seconds that servers have to end by themselves after the last worker, and that any process has to
+        end after a signal.
     report
         Called with every line of the report.
     notify
@@ -111,7 +111,7 @@ class Supervisor:
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
         them has reached a later attempt, and workers start when all have reached the same attempt.
     replan
-        Returns the processes to go on with after a failure. None: the same.
+        Returns the processes with which the job continues after a failure. None: the same processes.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class DistributeTranspiler:
     Raises
     ------
     UnsupportedError
-        The config asks for DC-ASGD, or for geo-SGD with a growing table.
+        The config requests DC-ASGD, or geo-SGD with a growing table.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
@@ -144,7 +144,7 @@ class DistributeTranspiler:
         TypeError, ValueError
             Another argument is wrong.
         UnsupportedError
-            The config asks for a way of training that is not supported.
+            The config requests a way of training that is not supported.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

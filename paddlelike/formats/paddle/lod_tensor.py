@@ -90,7 +90,8 @@ def read_header(source: Readable, *, offset: int = 0) -> Header:
     Raises
     ------
     FormatError
-        Names the offset of the damage and, where the bytes are known to be something else, what they are.
+        The stream is damaged. The error names the offset and, if the bytes have another known format,
+        that format.
 
     >>> read_header(b"".join(encode(np.zeros((2, 3), "float32")))).shape
     (2, 3)

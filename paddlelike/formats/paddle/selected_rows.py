@@ -48,7 +48,8 @@ def read_header(source: Readable) -> Header:
     Raises
     ------
     FormatError
-        Names the offset of the damage and, where the bytes are known to be something else, what they are.
+        The stream is damaged. The error names the offset and, if the bytes have another known format,
+        that format.
     """
     source = as_source(source)
     cursor = Cursor(source)

@@ -154,7 +154,7 @@ class Attrs:
     def table(cls, **more: Attr) -> AttrTable:
         """Return the table of an operator: these fields, and attributes that no function reads.
 
-        A field named in ``more`` gets another default, as the strides of a pool in three dims.
+        A field named in ``more`` gets another default, such as the strides of a pool in three dims.
         """
         return AttrTable({**cls.fields, **more}, cls)
 

@@ -26,8 +26,8 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     """Open a model of CNTK 2 (model-v2): ``[program, feed names, fetch variables]``.
 
     Returns the same as ``load_inference_model``. Parameters and constants go into the scope, under their
-    uids in CNTK, all of them or none. Inputs have their names in CNTK, or their uids where names are absent
-    or shared; what a named layer computes has the layer's name. A sequence is fed as a LoDTensor.
+    uids in CNTK, all of them or none. Inputs have their names in CNTK, or their uids where names are
+    absent or shared; the output of a named layer has the layer's name. A sequence is fed as a LoDTensor.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class NumberedCheckpoints(Checkpoints):
     ) -> SaveReport | PendingSave:
         """Save the checkpoint ``filename.index``, or without an index ``filename``.
 
-        Raises as :meth:`Checkpoints.save`.
+        Raises the errors of :meth:`Checkpoints.save`.
         """
         name = self._name if index is None else f"{self._name}.{index}"
         ranked_as = None if index is None or self._keeps_all else name

@@ -21,7 +21,7 @@ class Padding(NamedTuple):
 def channel_axis(layer: str, data_format: str, dims: int) -> int:
     """Return the axis of the channels: 1 for NCHW and NCDHW, the last for NHWC and NDHWC.
 
-    Raises GraphError for another ``data_format``.
+    Raises GraphError for any other ``data_format``.
     """
     first, last = ("NCHW", "NHWC") if dims == 2 else ("NCDHW", "NDHWC")
     check_choice(layer, "data_format", data_format, (first, last))

@@ -154,8 +154,8 @@ class Warpctc(OpDef):
 def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
     """Return the loss of each sequence, and its gradient by row, in batch order.
 
-    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to the
-    next it stays, goes on by one, or over a blank that has different labels on both sides.
+    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to
+    the next it stays, advances by one state, or skips a blank between two different labels.
     """
     steps, owner = batch.steps, batch.steps.owner()
     states = np.full((len(batch.labels), 2 * batch.labels.shape[1] + 1), blank)

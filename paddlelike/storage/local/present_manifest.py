@@ -81,7 +81,7 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
 
 
 def read_part(layout: Layout, path: str) -> Manifest:
-    """Return an earlier manifest that continues no other one. Raises as :func:`read_at`."""
+    """Return an earlier manifest that continues no other one. Raises the errors of :func:`read_at`."""
     return decode(_read_part(layout, path))
 
 

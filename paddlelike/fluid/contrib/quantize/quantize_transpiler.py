@@ -54,7 +54,7 @@ class QuantizeTranspiler:
     weight_bits
         The bits of weights.
     activation_bits
-        The bits of what the layers read.
+        The bits of the activations that the layers read.
     activation_quantize_type
         How their scale is found: ``"abs_max"`` in each step, ``"range_abs_max"`` of the last ``window_size``
         steps, ``"moving_average_abs_max"``.

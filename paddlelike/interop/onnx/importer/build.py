@@ -73,7 +73,7 @@ def import_onnx(
     Raises
     ------
     ValueError
-        ``values`` names what is not an input of the model.
+        ``values`` names something that is not an input of the model.
     MissingFileError
         The file, or one with its external data, does not exist.
     FormatError

@@ -220,7 +220,7 @@ class QuantizationTransformPass(ScopePass):
     ) -> IrVarNode:
         """Insert the result of ``func`` between a variable and its reader; return that result.
 
-        When the graph trains, the gradient of the reader runs through what was built.
+        In a training graph the gradient of the reader passes through the inserted operators.
         """
         program, startup = Program(), Program()
         with program_guard(program, startup), unique_name.guard(f"{node.name()}_"):
