@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
+from paddlelike.compiled.packing import RefusedError
 from paddlelike.core import LoDTensor, VarType
 from tests.compiled.harness.sweep import check_case
 from tests.ops.harness.contract import Case
@@ -50,6 +51,58 @@ CASES = {
         {"output_channels": 1, "pooled_height": 2, "pooled_width": 2, "spatial_scale": 1.0},
         wrt=("X",),
         note="corners that no int32 holds",
+    ),
+    "prroi_pool": Case(
+        "prroi_pool",
+        {
+            "X": np.arange(24, dtype="int32").reshape(1, 2, 3, 4),
+            "ROIs": LoDTensor(np.array([[0, 0, 2, 2]], "int32"), [[0, 1]]),
+        },
+        lambda: None,
+        {"pooled_height": 2, "pooled_width": 2, "spatial_scale": 1.0},
+        wrt=(),
+        note="means of whole numbers are whole",
+    ),
+    "max_pool2d_with_index": Case(
+        "max_pool2d_with_index",
+        {"X": np.where(IMAGE > 150, -np.inf, IMAGE)},
+        lambda: None,
+        {"ksize": [2, 2], "strides": [2, 2]},
+        note="the greatest of a window with NaN is another one",
+    ),
+    "spp": Case(
+        "spp",
+        {"X": IMAGE[..., :5]},
+        lambda: None,
+        {"pyramid_height": 2, "pooling_type": "max"},
+    ),
+    "pool2d": Case(
+        "pool2d",
+        {"X": IMAGE},
+        lambda: None,
+        {"ksize": [5, 6], "pooling_type": "max"},
+        note="no element equals a maximum that is NaN",
+    ),
+    "yolo_box": Case(
+        "yolo_box",
+        {"X": IMAGE[:, :, :2, :3].repeat(2, 1) / 100, "ImgSize": np.array([[30, 40], [50, 20]], "int32")},
+        lambda: None,
+        {"anchors": [10, 13], "class_num": 1, "conf_thresh": 0.6},
+        wrt=(),
+        note="NaN is not below the threshold",
+    ),
+    "auc": Case(
+        "auc",
+        {
+            "Predict": np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]], "float32"),
+            "Label": np.array([[1], [0], [1]]),
+            "StatPos": np.array([2**62, 5, 2**62, 2**61] * 3 + [4]),
+            "StatNeg": np.array([3, 2**61, 2**60, 2**62] * 3 + [7]),
+        },
+        lambda: None,
+        {"num_thresholds": 3, "slide_steps": 2},
+        wrt=(),
+        note="sums beyond int64 go on at its other end, and the positives count the steps",
     ),
     "tdm_child": Case(
         "tdm_child",
@@ -100,6 +153,40 @@ CASES = {
 def test_a_nan_stays_where_the_kernel_leaves_it(name: str) -> None:
     with np.errstate(all="ignore"):
         assert check_case(CASES[name], alone=True)
+
+
+BY_NUMPY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "psroi_pool": (
+        {"X": IMAGE[:1, 1:2], "ROIs": LoDTensor(np.array([[0, 0, 3, 3]], "float32"), [[0, 1]])},
+        {"output_channels": 1, "pooled_height": 1, "pooled_width": 1, "spatial_scale": 1.0},
+    ),
+    "warpctc": (
+        {
+            "Logits": LoDTensor(ROWS.repeat(2, 1), [[0, 7]]),
+            "Label": LoDTensor(LABELS[2:].astype("int32"), [[0, 1]]),
+        },
+        {},
+    ),
+    "linear_chain_crf": (
+        {
+            "Emission": LoDTensor(np.zeros((3, 3), "float32"), [[0, 2, 3]]),
+            "Transition": np.full((5, 3), 89, "float32"),  # e^89 overflows float32
+            "Label": LoDTensor(LABELS, [[0, 2, 3]]),
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("type", BY_NUMPY)
+def test_numpy_computes_sums_through_which_a_nan_would_spread(type: str) -> None:
+    inputs, attrs = BY_NUMPY[type]
+    with np.errstate(all="ignore"), pytest.raises(RefusedError, match="NaN"):
+        check_case(Case(type, inputs, lambda: None, attrs))
+    odd = {"psroi_pool": "X", "warpctc": "Logits", "linear_chain_crf": "Transition"}[type]
+    plain = np.nan_to_num(np.array(inputs[odd])) / 2
+    tame = {**inputs, odd: LoDTensor(plain, inputs[odd].lod()) if type == "warpctc" else plain}
+    assert check_case(Case(type, tame, lambda: None, attrs))
 
 
 def test_windows_hold_the_elements_of_the_image() -> None:

@@ -231,3 +231,13 @@ def test_an_empty_batch_of_an_evaluation_is_reported() -> None:
         0,
         3,
     ]
+
+
+def test_the_shape_of_sequences_kept_for_the_gradient_has_their_lod() -> None:
+    with fluid.program_guard(main := fluid.Program()):
+        L.unsqueeze(L.data("x", [4], lod_level=1) * 2.0, [1])
+    (name,) = main.global_block().ops[-1].output("XShape")
+    program = fluid.CompiledProgram(main).with_backend("jax")
+    feed = {"x": cut(numbers(3, 4), [0, 3, 0])}
+    (shape,) = fluid.Executor().run(program, feed, [name], return_numpy=False)
+    assert (shape.shape(), shape.lod()) == ([0, 3, 4], [[0, 0, 3, 3]])

@@ -37,6 +37,7 @@ def auc(
     ctx.check((score >= 0) & (score <= 1), "Predict holds a value outside of 0 to 1")
     buckets = num_thresholds + 1
     place = (score * jnp.asarray(num_thresholds, score.dtype)).astype(jnp.int64)
+    done = pos.reshape(-1)[-1]
     totals, tables = [], []
     for table, chosen in ((pos, labels > 0), (neg, labels == 0)):
         count = _count(place, chosen & used, buckets)
@@ -44,15 +45,15 @@ def auc(
             total = table.reshape(-1)[:buckets] + count
             tables.append(total.reshape(1, buckets))
         else:
-            total, new = _advance_window(table.reshape(-1), count, buckets, slide_steps)
+            total, new = _advance_window(table.reshape(-1), count, buckets, slide_steps, done)
             tables.append(new.reshape(table.shape))
         totals.append(total)
-    found_pos, found_neg = (jnp.cumsum(total[::-1].astype(jnp.float64)) for total in totals)
-    before_pos = jnp.concatenate([jnp.zeros(1), found_pos[:-1]])
-    before_neg = jnp.concatenate([jnp.zeros(1), found_neg[:-1]])
-    area = ((found_neg - before_neg) * (found_pos + before_pos)).sum() / 2
-    square = found_pos[-1] * found_neg[-1]
-    area = jnp.where(square > 0, area / jnp.where(square > 0, square, 1), area)
+    rising, falling = (total[::-1] for total in totals)
+    found = rising.cumsum()
+    twice = found + found - rising  # the positives found before and after each score
+    area = (falling.astype(jnp.float64) * twice.astype(jnp.float64)).sum() / 2
+    square = found[-1].astype(jnp.float64) * falling.sum().astype(jnp.float64)
+    area = area / jnp.where(square == 0, 1, square)
     return area.reshape(1), tables[0], tables[1]
 
 
@@ -65,10 +66,10 @@ def _unpack(*values: Value) -> tuple[list[Array], Array]:
     return rows, used[0] if used else jnp.asarray(True)
 
 
-def _advance_window(flat: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
+def _advance_window(flat: Array, count: Array, buckets: int, steps: int, done: Array) -> tuple[Array, Array]:
     """Return the counts of the last steps, and the table with the counts of this step added."""
     latest = flat[:-1].reshape(steps + 1, buckets)
-    place = flat[-1] % steps
+    place = done % steps
     total = latest[steps] + count - latest[place]
     latest = latest.at[steps].set(total).at[place].set(count)
     return total, jnp.concatenate([latest.reshape(-1), flat[-1:] + 1])

@@ -114,7 +114,7 @@ def compile_piece(
         for n, source in outline.shapes_of.items():
             x = trace.values.get(source)
             if n in found and isinstance(x, Packed) and found[n].shape[1:] == x.rows.shape:
-                found[n] = x.replace(x.rows[:, None][:, :0], shown=False)
+                found[n] = x.replace(x.rows[:, None][:, :0])
         results[:] = found
         return list(found.values()), jnp.stack([holds for _, _, holds in trace.checks]) if checks else None
 

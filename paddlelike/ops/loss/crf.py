@@ -192,7 +192,8 @@ class LinearChainCrf(OpDef):
         ahead = x_exps[first:] * beta[first:]
         pairs = alpha[previous] @ w_exps[2:]
         weight = scale[first:] / np.einsum("td,td->t", pairs, ahead)[:, None]
-        d_w[2:] = w_exps[2:] * (alpha[previous].T @ (ahead * weight))
+        if len(ahead):  # else an infinite weight times 0 were NaN
+            d_w[2:] = w_exps[2:] * (alpha[previous].T @ (ahead * weight))
         np.subtract.at(d_w, (2 + labels[previous], labels[first:]), scale[first:, 0])
         return _from_batch_order(emission, d_x, steps), d_w
 

@@ -225,3 +225,12 @@ def test_a_target_of_nan_makes_the_divergence_nan(reduction: str) -> None:
     target = np.array([[0.5, np.nan], [0, -1]], "float32")
     loss = registry.find("kldiv_loss").forward(np.zeros((2, 2), "float32"), target, reduction=reduction)
     assert np.isnan(loss).all()
+
+
+def test_an_infinite_transition_that_no_sequence_takes_has_no_gradient() -> None:
+    op, weights = registry.find("linear_chain_crf"), np.ones((5, 3), "float32")
+    weights[3, 1] = np.inf
+    given = (np.zeros((2, 1, 3), "float32"), weights, np.array([[[1]], [[0]]]), np.array([[1], [1]]))
+    ctx = FakeContext(View(op.type, {}, {}, {}), {}, {})
+    d_weights = op.backward(ctx, *given, *op.forward(ctx, *given)[:3], np.ones((2, 1), "float32"))[1]
+    assert d_weights[2:].tolist() == [[0, 0, 0]] * 3  # as in Paddle 1.8.5: each sequence has one row

@@ -150,8 +150,8 @@ def yolo_box(
             jnp.minimum(corners[2], wide - 1), jnp.minimum(corners[3], tall - 1),
         ]  # fmt: skip
     confidence = jax.nn.sigmoid(head[:, :, 4])
-    there = (confidence >= jnp.asarray(np.float32(conf_thresh), dtype))[..., None]
-    boxes = jnp.where(there, jnp.stack(corners, -1), 0).astype(dtype)
+    hidden = (confidence < jnp.asarray(np.float32(conf_thresh), dtype))[..., None]
+    boxes = jnp.where(hidden, 0, jnp.stack(corners, -1)).astype(dtype)
     scores = jnp.moveaxis(confidence[:, :, None] * jax.nn.sigmoid(head[:, :, 5:]), 2, -1)
-    scores = jnp.where(there, scores, 0).astype(dtype)
+    scores = jnp.where(hidden, 0, scores).astype(dtype)
     return boxes.reshape(images, -1, 4), scores.reshape(images, -1, class_num)

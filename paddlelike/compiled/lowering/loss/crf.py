@@ -29,6 +29,11 @@ def linear_chain_crf(
     labels = label.rows.reshape(-1)
     ctx.check_below(labels, transition.shape[1], "Label holds a value", ~label.used)
     steps, there = to_steps(emission)
+    # Powers of e that are infinite have other gradients than their logarithms.
+    for each in (emission.rows, jnp.exp(transition)):
+        ctx.require(
+            each < jnp.inf, "Emission or Transition hold NaN, infinity or numbers whose power of e overflows"
+        )
 
     def run(alpha: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         rows, here = given

@@ -36,6 +36,7 @@ def warpctc(
         labels = label
         ctx.check(lengths <= steps.shape[0], "LogitsLength is larger than Logits")
         ctx.check(label_lengths <= label.shape[1], "LabelLength is larger than Label")
+    ctx.require(steps < jnp.inf, "Logits hold NaN or infinity")
     classes = steps.shape[-1]
     ctx.check_below(labels, classes, "Label holds a value", ~known)
     labels = jnp.where(known, labels, blank)

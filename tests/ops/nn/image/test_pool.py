@@ -10,6 +10,8 @@ import pytest
 from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec, registry
+from paddlelike.ops.kernels.nn.image.pool import make_regular, maximum, maximum_dx
+from paddlelike.ops.kernels.nn.image.windows import Windows
 from tests.ops.harness.contract import full_attrs
 
 X = np.array([[1, 1, 0, 2], [1, 1, 2, 2], [0, 3, 3, 1], [3, 3, 0, 1]], np.float32).reshape(1, 1, 4, 4)
@@ -104,6 +106,15 @@ def test_operands_that_do_not_fit_are_refused(
     attrs = full_attrs(op, {"pooling_type": "max", "ksize": [2, 2]} | given)
     with pytest.raises(ShapeError, match=said):
         op.infer(Spec(shape, VarType.FP32), **op.make_infer_keywords(attrs))
+
+
+@pytest.mark.parametrize("kernel", [1, 5])
+def test_a_maximum_that_is_nan_has_no_gradient(kernel: int) -> None:
+    x = np.where(np.arange(25) < 24, 0, np.nan).reshape(1, 1, 5, 5)
+    axes = make_regular(Windows((kernel, kernel), (1, 1), ((0, 0),) * 2, (1, 1)), (5, 5), (6 - kernel,) * 2)
+    out = maximum(x, axes)
+    expected = (x == 0) & (kernel == 1)  # Paddle 1.8.5 compares each element with the maximum
+    assert maximum_dx(x, out, np.ones_like(out), axes).tolist() == expected.astype(float).tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,10 @@ from paddlelike.compiled.lowering.detection.regions.owners import (
     round_half_away,
 )
 from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Value
+
+_LARGE: Final = 1e6  # numbers beyond it would hide others in sums over an image
 
 
 def _pool_by_axes(x: Array, owners: Array, rows: Array, columns: Array) -> Array:
@@ -97,7 +100,8 @@ def prroi_pool(
     out = _pool_by_axes(x, owners, rows, columns)
     # 0, whose gradient is NaN: as in Fluid for a region without area
     nothing = 0 * jnp.sqrt(jnp.where(area, 1, 0 * corners.sum(1)))
-    return like_regions(rois, jnp.where(area[:, None, None, None], out, nothing[:, None, None, None]))
+    out = jnp.where(area[:, None, None, None], out, nothing[:, None, None, None])
+    return like_regions(rois, out.astype(x.dtype))
 
 
 def _integrate_axis(start: Array, end: Array, bins: int, length: int) -> Array:
@@ -177,7 +181,10 @@ def psroi_pool(
     pooled_height: int,
     pooled_width: int,
     spatial_scale: float,
+    ctx: OpContext,
 ) -> Value:
+    # Sums from the first pixel on would carry it into every bin.
+    ctx.require(jnp.abs(x) < _LARGE, "X holds NaN, infinity or numbers above 1e6")
     boxes, owners = find_owners(rois, x.shape[0])
     _, channels, height, width = x.shape
     if channels != output_channels * pooled_height * pooled_width:

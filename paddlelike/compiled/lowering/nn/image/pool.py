@@ -68,9 +68,11 @@ def reduce_windows(
         kernel = tuple(axis.kernel for axis in axes)
         if function is jax.lax.max and computes_on_cpu() and math.prod(kernel) <= _MOST_PLACES:
             return _find_maxima(kernel, strides, jnp.pad(x, pads, constant_values=start))
-        return jax.lax.reduce_window(
+        out = jax.lax.reduce_window(
             x, np.asarray(start, x.dtype)[()], function, (1, 1, *kernel), (1, 1, *strides), pads
         )
+        # No element equals a maximum that is NaN.
+        return jnp.where(out == out, out, jax.lax.stop_gradient(out)) if function is jax.lax.max else out
     for dim, axis in enumerate(axes, 2):
         parts = [jax.lax.slice_in_dim(x, a, b, axis=dim) for a, b in axis.clipped]
         x = jnp.stack([whole(part, dim) for part in parts], dim)
@@ -153,7 +155,10 @@ def max_pool_with_index(
         ]
         indexes.append(pool_kernels.flatten_indices(starts, axes))
     stacked = jnp.stack(values)
-    first = jnp.argmax(stacked, 0)
+    least = np.finfo(x.dtype).min
+    seen = jnp.fmax(stacked, least)  # Paddle's comparisons are false for NaN
+    first = jnp.argmax(seen, 0)
     known = jnp.stack([jnp.asarray(one, jnp.int32) for one in indexes])[:, None, None]
     index = jnp.take_along_axis(jnp.broadcast_to(known, stacked.shape), first[None], 0)[0]
-    return jnp.take_along_axis(stacked, first[None], 0)[0], index
+    seen, out = (jnp.take_along_axis(each, first[None], 0)[0] for each in (seen, stacked))
+    return jnp.where(seen > least, out, least), jnp.where(seen > least, index, -1)

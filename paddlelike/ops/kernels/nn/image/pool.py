@@ -211,7 +211,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
             ]
             hit = padded[_index_elements(axes, place)] == out
             np.copyto(index, flatten_indices(starts, axes), where=hit)
-        index[out == np.finfo(x.dtype).min] = -1  # beyond the data, or of infinities
+        index[~(out > np.finfo(x.dtype).min)] = -1  # beyond the data, of infinities, or NaN
         return index
     for cell in itertools.product(*(range(len(axis.spans)) for axis in axes)):
         spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
@@ -223,7 +223,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
         at = tuple(i + start for i, (start, _) in zip(inside, spans, strict=True))
         target: Any = (..., *cell)
         index[target] = np.ravel_multi_index(at, x.shape[2:])
-    index[out == np.finfo(x.dtype).min] = -1
+    index[~(out > np.finfo(x.dtype).min)] = -1
     return index
 
 
