@@ -75,8 +75,8 @@ class PaddlelikeError(Exception):
     Attributes
     ----------
     errno, path
-        Of a failed call of the system: its number, such as ``errno.ENOSPC``, and what it was called for; None
-        otherwise.
+        The error number of a failed system call, such as ``errno.ENOSPC``, and the path that it was
+        called for; None for other errors.
 
     >>> print(PaddlelikeError("3 names, 2 arrays", hint="pass one array per name"))
     3 names, 2 arrays

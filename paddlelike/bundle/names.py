@@ -23,7 +23,8 @@ class MemberNames:
     Parameters
     ----------
     allow_unnamed, allow_duplicates
-        False: SaveError for an array without a name, or with one that is taken.
+        Whether arrays may lack a name, or have a name that is taken. If False, such an array is a
+        SaveError.
     """
 
     def __init__(self, *, allow_unnamed: bool = True, allow_duplicates: bool = True) -> None:

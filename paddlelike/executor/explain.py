@@ -39,7 +39,7 @@ class StepReport(NamedTuple):
     Attributes
     ----------
     operators
-        Their types; several where a step runs more than one.
+        The types of the step's operators; several if it runs more than one.
     outputs
         The variables it writes.
     kernel

@@ -71,7 +71,7 @@ class Capabilities:
     lod, selected_rows
         Whether it holds tensors with a LoD, and SelectedRows.
     names
-        False: it holds tensors in an order, without their names.
+        Whether it holds the names of the tensors; if False, only their order.
     order
         Whether entries come back in the order in which they were written; else sorted by name.
     """
@@ -114,8 +114,8 @@ class Format(ABC, Generic[S, W]):
     suffixes
         The usual ends of file names, with the dot.
     advice
-        How such a file is opened: the hint of the error where a file of one Paddle variable was expected.
-        "" for what ``filename=`` of a load opens as it is.
+        The advice how to open such a file, used as the hint of the error where a file of one Paddle
+        variable was expected. "" for what ``filename=`` of a load opens as it is.
     holds
         The kinds of values that the format can hold.
     """
@@ -162,7 +162,7 @@ class Format(ABC, Generic[S, W]):
         Raises
         ------
         FormatError
-            As :meth:`entries`.
+            Where :meth:`entries` raises it.
         """
         return Description(self.title, tuple(self.entries(source)))
 
@@ -172,7 +172,7 @@ class Format(ABC, Generic[S, W]):
         Raises
         ------
         FormatError
-            As :meth:`entries` and :meth:`read`.
+            Where :meth:`entries` or :meth:`read` raises it.
         """
         return {entry.name: self.read(source, entry) for entry in self.entries(source)}
 
@@ -190,7 +190,7 @@ class Format(ABC, Generic[S, W]):
         return array[start:stop]
 
     def take_arrays(self, values: Values) -> dict[str, Array]:
-        """Return the arrays of values. Raises FormatError as :meth:`check`."""
+        """Return the arrays of values. Raises the FormatError of :meth:`check`."""
         self.check(values)
         return {k: np.asarray(v.held_array if isinstance(v, Value) else v) for k, v in values.items()}
 
@@ -293,14 +293,14 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         Parameters
         ----------
         folder
-            It exists, and may be empty.
+            The folder, which exists and may be empty.
         names
             The names of the files to be written there.
 
         Raises
         ------
         SaveError
-            It has one, of another save.
+            The folder has such a file of another save.
         """
         others = [name for name in folder.list_names() if name not in names and self.is_part(name)]
         if others:

@@ -22,7 +22,7 @@ class Entry(NamedTuple):
     Attributes
     ----------
     name
-        Its name; its index as text where the format stores no names.
+        The name of the tensor; its index as text if the format stores no names.
     offset
         The place in ``file`` where the elements begin, in C order and little-endian. None: they are
         encoded, and only ``read`` of the format can decode them.
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     surplus
         The number of bytes that follow the tensor in a file of its own.
     payload
-        What the format itself needs to read an encoded entry.
+        The data that the format itself needs to read an encoded entry.
     """
 
     name: str
@@ -93,11 +93,12 @@ class LeftOut(NamedTuple):
     Attributes
     ----------
     name
-        Its path in the source, such as ``LR_Scheduler/last_epoch``.
+        The path of the value in the source, such as ``LR_Scheduler/last_epoch``.
     what
-        What it is: ``"an array of uint16"``, or a value, such as ``"7"``.
+        A description: ``"an array of uint16"``, or a value, such as ``"7"``.
     is_value
-        False for what only describes the values: other names of the variables.
+        Whether it is a value; False for mere descriptions of values, such as other names of the
+        variables.
     is_plain
         Whether ``what`` is the value itself: a number or a text.
     """

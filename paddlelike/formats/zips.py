@@ -40,7 +40,7 @@ class Member(NamedTuple):
     begin
         The place where its bytes begin, compressed or not.
     size, stored_size
-        Its bytes, and those it takes in the file.
+        The number of its bytes, unpacked and as stored in the file.
     info
         Its row of the ZIP directory; None for bytes that are in no ZIP file.
     """

@@ -460,8 +460,8 @@ def follows_fluid(name: str) -> bool:
 
 
 def warn_quirk(name: str) -> bool:
-    """Return :func:`follows_fluid`, with a warning if it is true; called by layers with another result than
-    the textbook's.
+    """Return the result of :func:`follows_fluid`, and warn if it is true. Layers whose result then
+    differs from the textbook's call this.
     """
     if not follows_fluid(name):
         return False

@@ -55,7 +55,7 @@ class Chain:
     factors, bias
         The factors and summands of the product, per channel, or None.
     cut
-        For a product of matrices: the number of dims of x that are rows; the others are columns.
+        The number of dims of x that are rows in a product of matrices; the others are columns.
     """
 
     ops: list[Operator]

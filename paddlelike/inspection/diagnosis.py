@@ -64,7 +64,7 @@ class Diagnosis(Displayed):
     calls
         Each system that opens it, and its call: "paddlelike", "Paddle 1.8", "Paddle 2.x", "Paddle 3.x".
     files, variables, nbytes
-        How many files and variables were looked at, and the bytes of their elements.
+        The numbers of examined files and variables, and the bytes of their elements.
     unread
         The number of files that could not be read.
     """

@@ -63,7 +63,7 @@ class Difference(Displayed):
     operators
         Lines of the difference of the programs, as ``diff -u`` has them without context.
     programs
-        How many programs each side has; they are compared where both have one.
+        The number of programs on each side; programs are compared if both sides have one.
     unread
         Pairs of a file and its kind, for files that could not be read. Files that the other side has with
         the same bytes are left out; the differences of the others are unknown.

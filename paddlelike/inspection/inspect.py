@@ -78,7 +78,7 @@ class Inspection(Displayed):
     title
         The kind of the whole.
     library, saved
-        Who wrote the manifest, and when (UTC). None: there is no manifest.
+        The program that wrote the manifest, and the time (UTC); None without a manifest.
     unnamed
         Combined files whose variables are called by position, because nothing says their names.
     left_out

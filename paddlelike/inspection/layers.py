@@ -63,7 +63,7 @@ class LayerTable(Displayed):
     nbytes
         The size of ``trained`` and ``fixed`` together.
     operators
-        How many there are by role: "forward", "backward", "update".
+        The number of operators by role: "forward", "backward", "update".
     """
 
     layers: tuple[Layer, ...]

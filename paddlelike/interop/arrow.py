@@ -106,7 +106,7 @@ def import_rows(
     Parameters
     ----------
     variable
-        Its name. None: as the file says.
+        The name of the variable. None: the name in the file.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def refuse_damage(path: str, *, verify: bool = True) -> None:
     path
         A directory, a file in one, or a prefix of ``fluid.save``.
     verify
-        False: only wait.
+        Whether to compare the files; if False, only wait.
 
     Raises
     ------

@@ -140,7 +140,7 @@ def prune(
     Parameters
     ----------
     feeds
-        None: the feeds of the model that are still needed.
+        The names of the feeds. None: the feeds of the model that are still needed.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 

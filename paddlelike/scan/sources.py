@@ -26,9 +26,10 @@ class Source:
     Attributes
     ----------
     tree
-        None where it cannot be read; ``problem`` says why, ``line`` where.
+        The syntax tree, or None if the script cannot be read; ``problem`` then gives the reason and
+        ``line`` the place.
     cells
-        Of a notebook: the first line of every cell of code.
+        The first line of every cell of code in a notebook.
     """
 
     path: str

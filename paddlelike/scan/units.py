@@ -106,13 +106,14 @@ class Unit:
     Attributes
     ----------
     node
-        It has a body; None where the file cannot be read.
+        A syntax node with a body; None if the file cannot be read.
     found
-        How certain each finding is, of the unit and all that it calls and imports, in the order of a run.
+        The findings of the unit and of all that it calls and imports, in the order of a run, each with
+        its certainty.
     parts
-        Of a module: its functions, and the blocks that run when it is the script.
+        The functions of a module, and the blocks that run when it is the script.
     imports
-        Of a module: the files that it imports, and how certain.
+        The files that a module imports, each with its certainty.
     """
 
     folder: Facts

@@ -113,7 +113,7 @@ class Manifest:
     is_prefix
         Whether it describes the files that begin with its path, instead of the files of a directory.
     state
-        What the saver stored with the files: the epoch, the step, ...
+        The state that the saver stored with the files: the epoch, the step, ...
     token
         Identifies the save; None in manifests of format 1.
     parts

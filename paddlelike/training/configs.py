@@ -76,7 +76,7 @@ class EarlyStopping:
     patience
         The number of cross validations without a better metric before the training ends.
     least
-        How much better one must be to count.
+        The least improvement that counts.
     best
         Whether the best metric is the "smallest" or the "largest".
 

@@ -45,7 +45,7 @@ class Feeding:
     Raises
     ------
     SourceError
-        It is not a source, or the arrays are not as many as the variables.
+        ``source`` is not a source, or the numbers of arrays and variables differ.
     """
 
     def __init__(

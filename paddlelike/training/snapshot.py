@@ -158,7 +158,7 @@ def check_external_state(value: object, where: str) -> None:
     Raises
     ------
     TypeError
-        It is not of the types that are kept; names the place.
+        A part of the value has a type that cannot be saved; the error names its place.
     """
     if value is None or type(value) in (bool, int, float, str):
         return

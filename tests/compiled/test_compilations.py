@@ -113,7 +113,7 @@ def test_eight_batches_of_different_lengths_need_few_compilations(
     assert ([len(engine.pieces), engine.refused], engine.pieces[0].compilations) == ([1, {}], compilations)
 
 
-def test_gradients_of_numpy_kernels_have_the_sequences_of_their_values() -> None:
+def test_gradients_of_numpy_kernels_have_the_lod_of_their_values() -> None:
     """``Print`` runs with numpy, and with it the gradient between two pieces."""
 
     def make() -> Any:

@@ -127,7 +127,7 @@ actions = st.tuples(
 @pytest.mark.filterwarnings("ignore:this program (is a clone of one that was trained|initializes)")
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.lists(actions, min_size=5, max_size=16), st.integers(1, 4))
-def test_any_order_of_actions_gives_the_results_of_numpy(
+def test_runs_saves_and_loads_in_any_order_give_the_results_of_numpy(
     programs: Programs, order: list[tuple[str, int, bool]], looked_at: int
 ) -> None:
     with make_sides(programs) as sides:

@@ -150,7 +150,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_nan_stays_where_the_kernel_leaves_it(name: str) -> None:
+def test_a_nan_reaches_the_same_elements_as_with_the_kernel(name: str) -> None:
     with np.errstate(all="ignore"):
         assert check_case(CASES[name], alone=True)
 

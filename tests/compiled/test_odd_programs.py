@@ -103,7 +103,7 @@ def test_a_gradient_finds_the_operator_that_computes_its_sequences_again() -> No
     )  # the gradient of sequence_unpad has no Length, and says nothing without its operator
 
 
-def test_a_gradient_that_numpy_computes_has_the_sequences_of_a_piece() -> None:
+def test_a_gradient_computed_by_numpy_has_the_lod_of_the_compiled_values() -> None:
     def make() -> Any:
         x = fluid.data("x", [None, 4], lod_level=1)
         padded, lengths = L.sequence_pad(L.fc(x, 4), L.fill_constant([1], "float32", 0))
@@ -182,7 +182,7 @@ def test_values_that_a_lowering_does_not_cover_are_left_to_numpy() -> None:
     assert refused == {"similarity_focus": "the order of equal numbers depends on the sort of C++"}
 
 
-def test_sparse_gradients_are_clipped_and_places_of_positive_numbers_gathered() -> None:
+def test_sparse_gradients_are_clipped_and_positive_elements_gathered() -> None:
     def make() -> Any:
         x, y = fluid.data("x", [None], "int64"), fluid.data("y", [None])
         table = L.fc(fluid.embedding(x, [9, 3], is_sparse=True), 2, act="tanh")

@@ -171,7 +171,7 @@ def test_a_program_of_fluid_stays_as_it_is() -> None:
     assert make_fluid18(program) is program
 
 
-def test_means_of_windows_that_versions_count_differently_are_refused(tmp_path: Path) -> None:
+def test_average_pools_that_paddle_versions_compute_differently_are_refused(tmp_path: Path) -> None:
     """Real 1.8.5 divides by the whole window, real 2.6.2 and 3.3.1 by its part within the padding."""
     program = decode_program(MODELS["avg_pool2d_inclusive"]["model.pdmodel"])
     make_fluid18(program)
@@ -224,7 +224,9 @@ BACKWARD = {
 
 
 @pytest.mark.parametrize("numbers", BACKWARD, ids=str)
-def test_slices_backwards_take_the_elements_of_paddle_2_in_fluid(numbers: tuple[int, int, int]) -> None:
+def test_backward_slices_select_the_same_elements_in_fluid_as_in_paddle_2(
+    numbers: tuple[int, int, int],
+) -> None:
     program = decode_program(MODELS["getitem_negative"]["model.pdmodel"])
     (op,) = (op for op in program.global_block().ops if op.type == "strided_slice")
     wanted = np.array(BACKWARD[numbers][1])
@@ -245,7 +247,7 @@ def test_slices_backwards_take_the_elements_of_paddle_2_in_fluid(numbers: tuple[
 
 
 @pytest.mark.parametrize("numbers", [one for one in BACKWARD if BACKWARD[one][0]], ids=str)
-def test_slices_backwards_that_take_others_in_paddle_2_are_refused(
+def test_backward_slices_that_select_other_elements_in_paddle_2_are_refused(
     numbers: tuple[int, int, int], tmp_path: Path
 ) -> None:
     start, end, step = numbers

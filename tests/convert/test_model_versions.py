@@ -188,7 +188,7 @@ def test_attributes_of_paddle_3_become_attributes_of_paddle_2_or_are_refused() -
     assert unknown == kept_apart | set(_LATER)
 
 
-def test_paddle_3_gets_feeds_in_their_order_and_the_types_that_it_computes(tmp_path: Path) -> None:
+def test_paddle_3_receives_feeds_in_order_and_in_the_types_that_it_supports(tmp_path: Path) -> None:
     """Seen with Paddle 3.3.1: it lists feeds as they stand, and compares declared types in the run."""
     (tmp_path / "old").mkdir()
     write_files(read_archive("layers262")["viterbi"], tmp_path / "old")

@@ -174,7 +174,7 @@ def test_a_forked_process_writes_into_tables() -> None:
     old.close()
 
 
-def test_a_forked_process_notes_rows_that_another_thread_noted_at_the_fork() -> None:
+def test_a_forked_process_records_rows_although_a_thread_of_its_parent_holds_the_lock() -> None:
     array = np.zeros((9, 2), "float32")
     tensor = LoDTensor(array)
     watch_rows(tensor)

@@ -19,7 +19,7 @@ def test_the_same_values_in_another_form_do_not_differ() -> None:
     assert (found.same, found.changed, found.added, found.removed) == (2, (), (), ())
 
 
-def test_a_flipped_bit_is_found_with_its_norm(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_reported_with_the_norm_of_the_difference(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "persistables", tmp_path / "b")
     path = tmp_path / "b" / "fc_0.w_0"
     data = bytearray(path.read_bytes())

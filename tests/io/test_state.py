@@ -78,7 +78,7 @@ def test_save_writes_three_files_and_load_restores_every_bit(
     assert bits() == want
 
 
-def test_a_prefix_behind_a_link_and_two_dots_is_where_the_system_says(
+def test_a_prefix_with_two_dots_after_a_link_is_resolved_as_by_the_system(
     main: fluid.Program, tmp_path: Path
 ) -> None:
     (tmp_path / "deep" / "inner").mkdir(parents=True)

@@ -265,7 +265,7 @@ def test_the_graph_opens_first_and_fills_the_window(driver: Any, model: Path, wi
 
 @pytest.mark.parametrize(("branches", "cover"), [(1, ".below"), (3, ".minimap")], ids=["legend", "map"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_what_lies_over_the_graph_covers_no_node_when_it_opens(
+def test_controls_over_the_graph_cover_no_node_when_it_opens(
     driver: Any, tmp_path: Path, width: int, branches: int, cover: str
 ) -> None:
     main, startup = fluid.Program(), fluid.Program()

@@ -43,7 +43,7 @@ class Repeat:
     holders
         The persistables that the piece reads or writes; written ones first.
     arrays
-        Their values on the device.
+        The values of these persistables on the device.
     stored
         The index of the result for each written value, by position.
     fed

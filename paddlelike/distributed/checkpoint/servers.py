@@ -86,7 +86,8 @@ def read_positions(servers: Servers, *, is_synchronous: bool) -> dict[str, Any]:
     Raises
     ------
     SaveError
-        In synchronous training they are at different rounds: there is no one state to save.
+        The servers of synchronous training are at different rounds, so that no common state exists to be
+        saved.
     """
     answers = {endpoint: dict(one.get("position", {})) for endpoint, one in servers.save("", []).items()}
     rounds = {endpoint: one.get("round") for endpoint, one in answers.items()}

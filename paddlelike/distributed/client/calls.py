@@ -86,7 +86,9 @@ class Calls:
         return _read_reply(request, receiver, head)
 
     def start_call(self, call: Call, direct: Connection) -> Callable[[], Reply]:
-        """Send a request; return a function that waits for the reply. Both raise as :meth:`make_call`."""
+        """Send a request; return a function that waits for the reply. Both raise the errors of
+        :meth:`make_call`.
+        """
         exchange = self._exchange(call, is_direct=True)
         request, receiver = exchange.request, exchange.receiver
         finish = self._channels[call.server].start_direct(

@@ -166,7 +166,7 @@ class Driver:
                 raise
 
     def finish(self) -> bool:
-        """Wait for the goal of :meth:`begin`; return and raise as :meth:`reach`."""
+        """Wait for the goal of :meth:`begin`; return what :meth:`reach` returns, and raise its errors."""
         with self._turn.hold():
             try:
                 self._join()

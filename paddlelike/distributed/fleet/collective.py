@@ -243,7 +243,8 @@ class Collective(Fleet):
         Parameters
         ----------
         executor, main_program
-            The same as for :meth:`save_persistables`. None: the program that was transpiled.
+            The same as for :meth:`save_persistables`; a ``main_program`` of None is the program that was
+            transpiled.
         path
             The directory of the checkpoints ``__paddle_fleet_checkpoint__.N``.
         train_status

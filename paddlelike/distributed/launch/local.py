@@ -52,13 +52,13 @@ class LocalSlot:
     plan
         The process.
     command
-        Its command line.
+        The command line of the process.
     log_dir
-        The directory of its log; None lets it write where the launcher writes.
+        The directory of the log; with None the process writes where the launcher writes.
     environment
-        The environment that its own variables are added to.
+        The environment to which the variables of the process are added.
     directory
-        Its working directory. None: the launcher's.
+        The working directory of the process. None: the launcher's.
     """
 
     def __init__(

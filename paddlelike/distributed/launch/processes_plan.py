@@ -72,9 +72,10 @@ class JobPlan:
     trainer_endpoints
         The trainers' endpoints if they were given, else empty. A job without servers has them.
     devices
-        For jobs without servers: the numbers of the devices of each host's trainers, by ``--selected_gpus``.
+        The numbers of the devices of each host's trainers, by ``--selected_gpus``; only for jobs without
+        servers.
     has_free_ports
-        For jobs without servers: the launcher chose the ports, and may choose others.
+        Whether the launcher chose the ports and may choose others; only for jobs without servers.
     """
 
     servers: tuple[str, ...]

@@ -102,7 +102,8 @@ class Supervisor:
     report
         Called with every line of the report.
     notify
-        Called with a process's plan when it starts (and None), and when it has ended (and its exit code).
+        Called with the plan of a process and None when the process starts, and with its plan and exit
+        code when it has ended.
     prepare
         Called before each attempt.
     restart_single

@@ -25,7 +25,7 @@ class Monitor:
     trainers
         The number of trainers.
     settings
-        How long to wait for trainers, and between two lines of the log.
+        The time to wait for trainers, and the time between two lines of the log.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ class Contribution(Into):
     def note(self, header: Mapping[str, Any]) -> None:
         """Store the numbers of selected rows that were unknown when the push began.
 
-        Raises FrameError for a malformed note, and as :meth:`Staging.take`.
+        Raises FrameError for a malformed note, and the errors of :meth:`Staging.take`.
         """
         try:
             counts = read_pairs(header.get("rows"))

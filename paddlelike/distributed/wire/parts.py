@@ -82,7 +82,7 @@ class Into:
     arrays
         Writable C-order arrays by index. They are written while the call runs, also where it fails later.
     views
-        Their bytes, where an earlier receiver of the same arrays has made them.
+        The bytes of the arrays, if an earlier receiver of the same arrays has made these views.
 
     Examples
     --------

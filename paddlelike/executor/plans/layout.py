@@ -26,8 +26,8 @@ class Layout:
     reads : set
         The positions that any operator reads.
     earlier : dict
-        For gradients of operators before a loop: maps a variable's position to the position of its value
-        before the loop.
+        The position of the value before the loop for each variable's position; read by gradients of
+        operators before the loop.
     """
 
     def __init__(self, program: Program, temporaries: set[str]) -> None:

@@ -65,7 +65,7 @@ def flatten(
     array
         The class of arrays, or several; one with a ``problem`` is left out.
     most
-        How many values there may be: shared ones are met once for each path.
+        The largest number of values; a shared value counts once for each of its paths.
     prepare
         Called with every dict of the pickle before its items are read.
 

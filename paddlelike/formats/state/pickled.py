@@ -111,7 +111,7 @@ class PickledArray:
         Raises
         ------
         FormatError
-            It is the state of more elements than the file has.
+            The state describes more elements than the file has.
         """
         shape, dtype, fortran, raw = state[-4:]
         raw = raw.encode("latin1") if isinstance(raw, str) else raw

@@ -103,7 +103,7 @@ class Block(Versioned):
     def create_parameter(self, **kwargs: Any) -> Parameter:
         """Create a parameter, always in block 0; the arguments are as for :class:`Parameter`.
 
-        Raises GraphError for a shape without positive dims, and as :meth:`create_var` does.
+        Raises GraphError for a shape without positive dims, and the errors of :meth:`create_var`.
         """
         top = self.program.global_block()
         parameter = Parameter(top, **kwargs)
@@ -274,7 +274,7 @@ class Block(Versioned):
         """Append an operator of the backward pass with the device and name scope of ``forward``.
 
         Its outputs must have been created: they get the shapes of the variables they are gradients of.
-        Raises ShapeError and EnforceNotMet as :meth:`append_op` does.
+        Raises the ShapeError and EnforceNotMet of :meth:`append_op`.
         """
         cls = registry.find_for_version(grad.type, self.program.paddle_version) or registry.find(grad.type)
         attrs = convert_given_attrs(cls, grad.attrs)

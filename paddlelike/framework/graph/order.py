@@ -51,7 +51,8 @@ def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]
     """Return the attributes of an operator in the order in which Fluid writes them.
 
     ``names`` are in the order of insertion into the first hash table. ``passes`` is the number of tables:
-    each program read from a message inserts them into a new table, the attributes ``blocks`` last.
+    whenever a program is read from a message, its attributes are inserted into a new table, those that
+    name blocks last.
     """
     order = list(names)
     if _CALLSTACK not in order and _BEFORE_CALLSTACK in order:

@@ -451,7 +451,7 @@ class IrGraph:
         save_path
             The folder of the files.
         name
-            Their name without an ending.
+            The name of the files without an ending.
         marked_nodes
             Nodes that are yellow.
         remove_ctr_var

@@ -36,7 +36,7 @@ class CntkReport(NamedTuple):
     Attributes
     ----------
     operators
-        How often each of Paddle's operators was translated; none where the model was imported.
+        The number of translations of each of Paddle's operators; empty for an imported model.
     functions
         The number of CNTK's functions.
     bytes

@@ -18,7 +18,8 @@ class Held(NamedTuple):
     Attributes
     ----------
     header
-        Its type and the place of its elements. Its name is an index if the source stores no names.
+        The type of the value and the place of its elements; its name is an index if the source stores no
+        names.
     value
         The value itself, if the source was small enough to be read with its header.
     size

@@ -44,7 +44,7 @@ class RunFiles:
     ops
         All operators of the program's main block that read or write files, in order.
     unchanging
-        No operator of the run changes a variable, so that saved values need no copy.
+        Whether no operator of the run changes a variable, so that saved values need no copy.
     writer
         The transaction into one directory that all ``save`` operators belong to; its owner commits it.
     """

@@ -60,7 +60,7 @@ def write_all(
     Raises
     ------
     SaveError
-        With the file and the reason; the directory is as it was.
+        A file cannot be written; the error has the file and the reason, and the directory is unchanged.
     """
     root = resolve(directory)
     prefix = None
@@ -79,8 +79,8 @@ class Transaction:
     directory
         The directory of the files, created when missing.
     prefix
-        For a few files among others in a directory: the common beginning of their paths. The manifest is then
-        ``PREFIX.pdmanifest``.
+        The common beginning of the files' paths, if they are a few among others in a directory. The
+        manifest is then ``PREFIX.pdmanifest``.
     durability
         The event that the save survives, see above.
     checksum
@@ -231,7 +231,8 @@ class Transaction:
         Raises
         ------
         SaveError
-            With the file and the reason, and whether the save took place.
+            A file cannot be written or moved; the error has the file, the reason, and whether the save
+            took place.
         """
         if not self._names:
             return Committed(self.directory, {})

@@ -209,9 +209,9 @@ class RemoteFile:
     Parameters
     ----------
     places
-        Its possible paths: a file that is being moved is at the second path if not at the first.
+        The possible paths of the file: while it is moved, it is at the second path if not at the first.
     head
-        Its first bytes, as far as they are known.
+        The first bytes of the file, as far as they are known.
     """
 
     def __init__(self, store: Store, shown: str, places: list[str], size: int, head: bytes) -> None:

@@ -191,7 +191,7 @@ class HadoopStore:
         Raises
         ------
         FileNotFoundError
-            It says that a file does not exist.
+            The command reports that a file does not exist.
         StorageError
             The command failed; the message has the end of its output.
         """

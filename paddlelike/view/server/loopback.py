@@ -62,7 +62,8 @@ class LoopbackServer:
     Parameters
     ----------
     routes
-        What answers each method and path, such as ``("GET", "/")``. They are called from several threads.
+        The function that answers each method and path, such as ``("GET", "/")``. The functions are called
+        from several threads.
     port
         0: any free one.
     token

@@ -38,7 +38,8 @@ class Predictor:
     Raises
     ------
     LoadError
-        As :func:`~paddlelike.io.load_inference_model`: also for a model that does more than compute.
+        :func:`~paddlelike.io.load_inference_model` raises it; so does a model that does more than
+        compute.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -194,7 +194,7 @@ def test_a_flat_operand_is_broadcast_by_its_fed_shape(width: int) -> None:
     ],
     ids=["pool", "pad", "relu", "reshape", "slice", "concat"],
 )
-def test_gradients_have_the_sequences_of_their_variable(layer: Any) -> None:
+def test_gradients_have_the_lod_of_their_variable(layer: Any) -> None:
     x = fluid.data("x", [None, 2], lod_level=1)
     x.stop_gradient = False
     (slope,) = fluid.gradients([layers.reduce_sum(layer(x))], [x])

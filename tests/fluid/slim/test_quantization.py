@@ -211,7 +211,7 @@ def test_freezing_with_another_quantization_type_than_training_is_an_error() -> 
     ],
     ids=["even", "small", "peaks", "steps", "few", "one"],
 )
-def test_the_scale_of_least_divergence_matches_fluid(change: Any, real: list[float]) -> None:
+def test_the_scale_with_the_least_divergence_matches_fluid(change: Any, real: list[float]) -> None:
     draws = [np.random.RandomState(seed).uniform(0, 1, 4000) for seed in (1, 2, 3)]
     assert [find_threshold(change(draw).astype("float32")) for draw in draws] == real
 
@@ -254,7 +254,7 @@ def quantize_loop(folder: Path, kind: str, **options: Any) -> tuple[fluid.Progra
     return quantization.quantize(), samples
 
 
-def test_a_loop_leaves_the_range_of_its_sequence_as_it_is(tmp_path: Path) -> None:
+def test_a_loop_does_not_change_the_recorded_range_of_its_sequence(tmp_path: Path) -> None:
     program, samples = quantize_loop(tmp_path, "recurrent", algo="min_max")
     (found,) = [op for op in program.global_block().ops if op.type == "transpose2"]
     assert found.attr("out_min") == samples.min()

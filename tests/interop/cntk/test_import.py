@@ -115,7 +115,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("name", MOMENTS)
-def test_random_numbers_have_the_distribution(name: str) -> None:
+def test_random_numbers_follow_the_distribution_of_their_operation(name: str) -> None:
     program, feeds, fetches = fluid.import_cntk(read_without_outputs()[f"random-{name}"]["model"].tobytes())
     program.random_seed = 5
     feed = {feed: np.zeros((1, 40, 50), "float32") for feed in feeds}

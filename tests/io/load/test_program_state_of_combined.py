@@ -37,7 +37,7 @@ def test_a_directory_with_the_file_of_one_variable_is_read(tmp_path: Path) -> No
     }
 
 
-def test_a_directory_with_one_sparse_table_alone_is_refused_for_the_table(tmp_path: Path) -> None:
+def test_a_directory_that_holds_only_a_sparse_table_is_refused_because_of_the_table(tmp_path: Path) -> None:
     main = fluid.Program()
     main.global_block().create_var(
         name="table",

@@ -36,7 +36,7 @@ def test_an_empty_set_of_regions_gives_no_rows(type: str, attrs: dict[str, Any])
     assert out.shape == (0, attrs.get("output_channels", 2), attrs["pooled_height"], attrs["pooled_width"])
 
 
-def test_a_nan_of_the_first_pixel_stays_away_from_points_outside_of_the_image() -> None:
+def test_a_nan_in_the_first_pixel_does_not_reach_points_outside_of_the_image() -> None:
     x = X.copy()
     x[0, 0, 0, 0] = np.nan
     filter = np.ones((1, 2, 1, 1), np.float32)

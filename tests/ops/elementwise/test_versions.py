@@ -102,7 +102,7 @@ def test_bounds_of_a_clip_may_be_equal_since_paddle_2(version: str) -> None:
         compute("clip", version, BOUNDS, None, None, min=0.75, max=0.5)
 
 
-def test_mish_of_paddle_2_replaces_its_softplus_by_x_above_the_threshold_alone() -> None:
+def test_mish_of_paddle_2_replaces_softplus_by_x_only_above_the_threshold() -> None:
     x = np.array([1.0, -1.0, 5.5, 0.0])
     found = compute("mish", "2.6", x, threshold=-20.0)
     np.testing.assert_allclose(found, [0.76159416, 0.76159416, 5.49981628, 0.0], rtol=1e-8)
@@ -113,7 +113,7 @@ def test_mish_of_paddle_2_replaces_its_softplus_by_x_above_the_threshold_alone()
 @pytest.mark.parametrize(
     ("version", "end", "places"), [("2.6", -100, [4, 2]), ("3.3", -100, [4, 2, 0]), ("3.3", -1, [])]
 )
-def test_the_gradient_of_a_slice_that_runs_backwards_fills_the_places_of_the_slice(
+def test_the_gradient_of_a_backward_slice_goes_to_the_selected_elements(
     version: str, end: int, places: list[int]
 ) -> None:
     x, attrs = np.arange(5.0), {"axes": [0], "starts": [4], "ends": [end], "strides": [-2]}
@@ -170,7 +170,7 @@ def test_digamma_and_lgamma_match_paddle_at_poles_and_infinities(version: str, a
         (4.0, 5.0, 1, [4.0]),
     ],
 )
-def test_linspace_of_paddle_2_ends_at_its_last_number_and_rounds_whole_numbers_towards_zero(
+def test_linspace_of_paddle_2_ends_exactly_at_stop_and_truncates_integers(
     start: float, stop: float, count: int, wanted: Any
 ) -> None:
     kind = np.array(start).dtype if isinstance(start, int) else np.dtype("float32")

@@ -158,7 +158,9 @@ def test_removing_the_directory_during_a_save_is_handled(tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("manifest", [True, False])
-def test_a_leftover_version_never_enters_a_directory_with_its_inode(tmp_path, monkeypatch, manifest):
+def test_a_leftover_version_never_enters_a_new_directory_that_has_the_same_inode(
+    tmp_path, monkeypatch, manifest
+):
     """Proves S11."""
     save(tmp_path / "m", OLD, manifest=manifest)
 

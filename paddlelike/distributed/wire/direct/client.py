@@ -100,7 +100,7 @@ class DirectClient:
     ) -> Callable[[], Header]:
         """Send a request over a connection of :meth:`take`; return a function that waits for the answer.
 
-        The function gives the connection back. Both raise as :meth:`.Channel.call`.
+        The function gives the connection back. Both raise the errors of :meth:`.Channel.call`.
         """
         with self._translate(connection, verb, timeout):
             connection.limit_waits(timeout)

@@ -73,7 +73,7 @@ class CntkCheckpoint:
     batch_size
         The samples of the minibatch that the learner's state was converted for.
     differences
-        How training differs here from CNTK's: random numbers, and running variances.
+        The differences between training here and in CNTK: random numbers, and running variances.
     external_state, distributed_state
         The state of the script and the readers, and of each worker.
     """
@@ -168,7 +168,7 @@ class CntkCheckpoint:
         file
             The name of the first file; the second is ``<file>.ckp``.
         external_state
-            None: as it was read.
+            The state of the script and the readers. None: the state that was read.
         samples, minibatches
             The numbers of samples and minibatches since the checkpoint was read.
         scope

@@ -65,7 +65,7 @@ def export_cntk_checkpoint(
     external_state
         The script's own state: None, numbers, texts, lists, dictionaries, float arrays.
     samples, minibatches
-        How many were trained with so far.
+        The numbers of samples and minibatches trained so far.
     batch_size
         The samples of a minibatch, on which Adam's state and running averages depend in CNTK; None:
         ``samples / minibatches``.

@@ -52,7 +52,7 @@ class OnnxReport(NamedTuple):
     Attributes
     ----------
     operators
-        How often each of Paddle's operators was translated.
+        The number of translations of each of Paddle's operators.
     nodes
         The number of nodes of the graph.
     bytes
@@ -82,7 +82,7 @@ class Translation(NamedTuple):
     sequences
         The inputs and outputs of the program that are a batch and its lengths.
     operators
-        How often each of Paddle's operators was translated.
+        The number of translations of each of Paddle's operators.
     """
 
     model: ModelProto

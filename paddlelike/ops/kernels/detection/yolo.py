@@ -57,7 +57,9 @@ def find_iou(first: tuple[Array, ...], second: tuple[Array, ...]) -> Array:
 
 
 class Matches(NamedTuple):
-    """The true boxes assigned to this head, in order: one element of each array, and a row of ``box``."""
+    """The true boxes assigned to this head, in order; each array has one element, and ``box`` one row,
+    for each of them.
+    """
 
     image: Array
     place: Array  # index of the true box in the image

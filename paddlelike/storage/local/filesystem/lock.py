@@ -88,7 +88,8 @@ class Lock:
     Raises
     ------
     SaveError
-        When entered: another process, which is named, still holds it, or the file cannot be created.
+        The lock is entered while another process, which is named, holds it, or its file cannot be
+        created.
     """
 
     def __init__(self, path: str, what: str, *, wait: float | None = 0.0) -> None:

@@ -120,7 +120,9 @@ def test_a_computed_learning_rate_is_kept_until_the_last_group(
     assert run() == together
 
 
-def test_parameters_with_other_powers_or_rates_keep_their_own(separately: Callable[[], None]) -> None:
+def test_parameters_with_different_beta_powers_or_rates_are_updated_with_their_own(
+    separately: Callable[[], None],
+) -> None:
     power = {"fc_1.w_0_beta1_pow_acc_0": np.float32([0.5])}
     together = train(*build(fluid.optimizer.Adam(0.1)), 2, **power)
     separately()
@@ -143,7 +145,7 @@ def test_every_update_counts_as_a_write_of_all_it_changes() -> None:
     assert all(scope.find_var(name).get_tensor().held_array is arrays[name] for name in before)
 
 
-def test_sparse_gradients_are_updated_beside_the_group() -> None:
+def test_parameters_with_sparse_gradients_are_updated_outside_of_the_group() -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         rows = fluid.embedding(fluid.data("ids", [None], "int64"), [50, 4], is_sparse=True)
