@@ -60,7 +60,7 @@ def write_all(
     Raises
     ------
     SaveError
-        A file cannot be written; the error has the file and the reason, and the directory is unchanged.
+        A file cannot be written; the directory is unchanged.
     """
     root = resolve(directory)
     prefix = None
@@ -231,8 +231,7 @@ class Transaction:
         Raises
         ------
         SaveError
-            A file cannot be written or moved; the error has the file, the reason, and whether the save
-            took place.
+            A file cannot be written; the error says which, why, and whether the save took place.
         """
         if not self._names:
             return Committed(self.directory, {})
