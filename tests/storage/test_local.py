@@ -138,7 +138,7 @@ def test_a_directory_lists_the_names_of_its_files(tmp_path):
 def test_a_file_larger_than_the_memory_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "w").write_bytes(b"123")
     with File(tmp_path / "w") as file:
-        with pytest.raises(FormatError, match="3 bytes; such a file has 2 at most"):
+        with pytest.raises(FormatError, match="3 bytes, expected at most 2"):
             file.read(2)
         monkeypatch.setattr(os, "pread", lambda *_: (_ for _ in ()).throw(MemoryError))
         with pytest.raises(OutOfMemoryError, match="w: 3 bytes are to be read at once"):

@@ -62,7 +62,7 @@ class File:
             It cannot be read.
         """
         if most is not None and self.size > most:
-            raise FormatError(f"{self.size} bytes, expected at most {most} at most")
+            raise FormatError(f"{self.size} bytes, expected at most {most}")
         return self.read_at(0, self.size)
 
     def close(self) -> None:
