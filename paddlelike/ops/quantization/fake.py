@@ -91,9 +91,7 @@ class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
         return np.moveaxis(out, 0, getattr(attrs, "quant_axis", 0)), scale
 
 
-class RangeAttrs(Attrs):
-    """Attributes of fake_quantize_range_abs_max."""
-
+class _RangeAttrs(Attrs):
     window_size: int = Int(10000)
     bit_length: int = Int(8)
     is_test: bool = Bool(False)
@@ -109,16 +107,16 @@ class FakeQuantizeRangeAbsMax(OpDef):
     type = "fake_quantize_range_abs_max"
     inputs = ("X", "InScale", "Iter?")
     outputs = ("Out", "OutScale", "OutScales?")
-    attrs = RangeAttrs.table()
+    attrs = _RangeAttrs.table()
     lod = {"Out": "X"}
 
     @staticmethod
-    def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: RangeAttrs) -> tuple[Spec, Spec, Spec]:
+    def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: _RangeAttrs) -> tuple[Spec, Spec, Spec]:
         return Spec(x.shape, x.dtype), Spec((1,), x.dtype), Spec((attrs.window_size,), x.dtype)
 
     @staticmethod
     def forward(
-        ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: RangeAttrs
+        ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: _RangeAttrs
     ) -> tuple[Array, Array | None, Array | None]:
         if attrs.is_test:
             return quantize(x, scale.reshape(-1)[:1], attrs), None, None
@@ -239,7 +237,7 @@ class _LaterChannelAttrs(_LaterBitAttrs):
     quant_axis: int = Int(0)
 
 
-class _LaterRangeAttrs(RangeAttrs):
+class _LaterRangeAttrs(_RangeAttrs):
     round_type: int = Int(1)
 
 
