@@ -98,7 +98,7 @@ class DownpourOptimizer(TranspilerOptimizer):
         copies = _Copies(fleet._accessor.get("copy_table") or {})
         with program_guard(program, startup):
             loss = copies.keep_targets(loss)
-        grow_tables(program, startup)
+        grow_tables(program, startup, fleet._accessor)
         made = list(super().minimize(loss, scope, startup, *args, **how))
         fleet._opt_info = program._fleet_opt = _describe(program, made[1], fleet._accessor)
         main = fleet.main_program

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ _CLICK: Final = "click"  # label_var_name
 LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 
 
-def grow_tables(program: Program, startup: Program) -> None:
+def grow_tables(program: Program, startup: Program, strategy: Mapping[str, Any]) -> None:
     """Turn look-ups with ``is_distributed`` into growing tables: pslib ignores table heights."""
     block, first = program.global_block(), startup.global_block()
     clicks: dict[str, str] = {}  # by the name of ids, the variable with a click for each
@@ -42,6 +43,8 @@ def grow_tables(program: Program, startup: Program) -> None:
                     hint="pass startup_programs=[...], the one that was current when the network was built",
                 )
             first._remove_op(first.ops.index(makes[-1]))
+            if not (strategy.get("use_cvm") or strategy.get("no_cvm")):
+                table.shape = first.var(name).shape = (1, _find_width(table, strategy.get(name) or {}))
             table.type = first.var(name).type = VarType.SELECTED_ROWS
             insert_table(first.var(name), first, makes[-1].type, makes[-1].attrs)
         index = block.ops.index(old)
@@ -65,6 +68,24 @@ def grow_tables(program: Program, startup: Program) -> None:
             where = {"Out": squeezed, "XShape": block.create_var(name=f"{out}@SHAPE", dtype=table.dtype)}
             block._insert_op(index + 1, "squeeze2", {"X": rows}, where, {"axes": [len(shape) - 2]})
             block._insert_op(index + 2, "lod_reset", {"X": squeezed, "Y": ids}, {"Out": out})
+
+
+def _find_width(table: Variable, own: Mapping[str, Any]) -> int:
+    """Return the columns of a table whose show and click the network does not get.
+
+    ``sparse_embedx_dim`` + 1, as in ``DownpourSGD`` of 1.8.5. Without that dim, later versions leave out two
+    declared columns, or none; a reshape tells which of them the network expects.
+    """
+    block, width = table.block, table.shape[1]
+    if "sparse_embedx_dim" in own:
+        return min(width, int(own["sparse_embedx_dim"]) + 1)
+    for op in block.ops:
+        if op.type == "reshape2" and 0 not in op.attrs["shape"]:
+            shapes = block.var(op.input("X")[0]).shape, op.attrs["shape"]
+            size, wanted = (abs(math.prod(shape)) for shape in shapes)
+            if size % wanted and wanted % size:
+                return width - 2
+    return width
 
 
 def _insert_clicks(block: Block, index: int, ids: Variable) -> tuple[str, int]:

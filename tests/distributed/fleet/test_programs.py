@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import paddlelike as fluid
@@ -12,6 +13,7 @@ from paddlelike.distributed.fleet import parameter_server
 from paddlelike.distributed.fleet.base import DistributedOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.pslib import _save_listed
+from paddlelike.distributed.fleet.pslib_tables import grow_tables
 from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
 from paddlelike.distributed.fleet.strategy import StrategyFactory, strategy_for
 from paddlelike.errors import FormatError, GraphError, RoleError
@@ -229,3 +231,42 @@ def test_a_whitelist_with_non_integers_is_refused(tmp_path: Path, text: bytes) -
     with pytest.raises(FormatError, match=r"list: .*\n.*an id, an unsigned number, on each line"):
         _save_listed("emb", str(tmp_path / "saved"), str(tmp_path / "list"), fluid.Program())
     assert not (tmp_path / "saved").exists()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shape", "width"),
+    [
+        ({}, [1, 24], 12),
+        ({}, [-1, 28], 14),
+        ({"emb": {"sparse_embedx_dim": 10}}, [0, -1], 11),
+        ({"use_cvm": True, "emb": {"sparse_embedx_dim": 11}}, [0, -1], 14),
+    ],
+)
+def test_a_table_of_pslib_has_the_columns_that_trainers_pull(
+    strategy: dict[str, Any], shape: list[int], width: int
+) -> None:
+    with fresh_programs() as (main, startup):
+        attr, numbers = fluid.ParamAttr("emb", fluid.initializer.Uniform(-1, 1, 5)), [[3, 1 << 40], [7, 3]]
+        found = [
+            fluid.layers.embedding(
+                fluid.data(name, [None, 1], "int64", lod_level=1),
+                [10, 14],
+                is_distributed=True,
+                param_attr=attr,
+            )
+            for name in "ab"
+        ]
+        flat = fluid.layers.reshape(fluid.layers.concat(found, 1), shape)
+        grow_tables(main, startup, strategy)
+        exe = fluid.Executor()
+        exe.run(startup)
+        for one in numbers:
+            feed = {
+                name: fluid.create_lod_tensor(np.array([[number]]), [[1]])
+                for name, number in zip("ab", one, strict=True)
+            }
+            seen = np.array(*exe.run(main, feed=feed, fetch_list=[flat], return_numpy=False))
+            table = fluid.global_scope().var("emb").get_selected_rows()
+            rows = dict(zip(table.rows(), np.array(table.get_tensor()), strict=True))
+            np.testing.assert_array_equal(seen, [np.concatenate([rows[number] for number in one])])
+            assert seen.shape == (1, 2 * width)
