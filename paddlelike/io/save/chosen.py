@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import time
 from collections.abc import Callable, Mapping
@@ -147,8 +148,9 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
         except SaveError as error:
             if not isinstance(error.__cause__, StorageError):
                 raise
-            # rows on disk that cannot be read
-            raise SaveError(f"nothing was saved: {error.message}", hint=_describe_last(where)) from error
+            # rows on disk that cannot be read, or have no room
+            hint = error.hint if error.__cause__.errno == errno.ENOSPC else _describe_last(where)
+            raise SaveError(f"nothing was saved: {error.message}", hint=hint) from error
         writer.prepare(copies)
         work = functools.partial(save.finish, functools.partial(writer.commit, begin))
         if copies is None:

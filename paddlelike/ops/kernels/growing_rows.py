@@ -6,6 +6,7 @@ wherever its table lies.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -141,19 +142,23 @@ class GrowingRows(SelectedRows):
         return len(self._rows) if self._cold is None else self._cold.count
 
     def blocks(self, *, change: bool = False) -> Iterator[tuple[Array, Array]]:
-        """Yield all ids and rows in parts; changes to the rows are kept if ``change`` is given."""
+        """Yield all ids and rows in parts; changes to the rows are kept if ``change`` is given.
+
+        Rows that cannot be read are then an error before the first part.
+        """
         if self._cold is None:
             assert self.held_array is not None
             yield self._rows, self.held_array
             return
         if change:
             self.keep(np.empty(0, np.int64))
+            deque(self._cold.scan(), 0)
         else:
             self._cold.write(self._rows, np.asarray(self.held_array))
         for ids, rows in self._cold.scan():
             yield ids, rows
             if change:
-                self._cold.write(ids, rows)
+                self._cold.write(ids, rows, reserve=False)
 
     def find_rows(self, rows: Array) -> Array:
         """Return the index of each id's row, -1 without a row; rows of the store move into memory.

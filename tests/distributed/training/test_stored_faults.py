@@ -288,7 +288,9 @@ def test_a_save_of_a_damaged_store_writes_nothing_and_names_the_last_save(
         assert {path.name: path.read_bytes() for path in Path(saved).iterdir()} == before
 
 
-def test_a_step_on_a_full_disk_is_refused_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_or_save_on_a_full_disk_is_refused_and_changes_nothing(
+    stores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with fresh_programs():
         main, exe = build()
         train(main, exe, 0, 8)
@@ -305,13 +307,35 @@ def test_a_step_on_a_full_disk_is_refused_and_changes_nothing(monkeypatch: pytes
             patch.setattr(os, "fstatvfs", fstatvfs)
             with pytest.raises(OperatorError, match="0 MiB are left on its disk") as info:
                 train(main, exe, 100, 8)
+            with pytest.raises(SaveError, match=r"nothing was saved: .* 0 MiB are left on its disk") as save:
+                fluid.io.save_persistables(exe, str(stores / "saved"), main)
         assert "PADDLELIKE_TABLE_STORE" in str(info.value.hint)
+        assert save.value.hint == info.value.hint
         after = [one.gather() for one in (table, counts)]  # type: ignore[union-attr]
         for old, new in zip(before, after, strict=True):
             np.testing.assert_array_equal(old.row_array, new.row_array)
             np.testing.assert_array_equal(np.asarray(old.held_array), np.asarray(new.held_array))
         train(main, exe, 100, 8)
         assert table.count_rows() == 16  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("how", [{"days": 2, "show_click_decay_rate": 0.5}, None])
+def test_a_table_with_a_damaged_counter_is_not_shrunk_in_part(
+    how: dict[str, float] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_store, "_BLOCK", 100)
+    with fresh_programs():
+        main, exe = build()
+        train(main, exe, 0, 1000)
+        train(main, exe, 1000, 8)
+        counts = fluid.global_scope().find_var("emb_counts").value  # type: ignore[union-attr]
+        before = np.concatenate([rows for _, rows in counts.blocks()])
+        bit = 950 * 4 * counts._cold._records.shape[1] + 9, 3
+        flip(counts._cold, *bit)
+        with pytest.raises(StorageError, match="the checksum of a row"):
+            tables.age(main) if how is None else tables.shrink(program=main, **how)
+        flip(counts._cold, *bit)
+        np.testing.assert_array_equal(np.concatenate([rows for _, rows in counts.blocks()]), before)
 
 
 _FULL = """
