@@ -52,7 +52,8 @@ DOORS: dict[str, Callable[[fluid.Executor, Path, fluid.Program, fluid.Variable],
 
 
 @pytest.mark.obeys(
-    "if this is a copy of a network that was trained, {}, or take main_program.clone(for_test=True)",
+    "if this is a copy of a network that was trained, {}, or take main_program.clone(for_test=True). Its "
+    "startup program would give the copy random values",
 )
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_the_hint_for_a_copy_without_values_names_the_trained_network(
@@ -107,7 +108,8 @@ def test_the_hint_names_the_other_scope_that_has_the_values(exe: fluid.Executor)
 
 
 @pytest.mark.obeys(
-    "build everything, minimize included, before the startup program runs. Run again, it gives all",
+    "build everything, minimize included, before the startup program runs. Run again, it gives all "
+    "variables new values",
 )
 def test_the_hint_for_an_added_layer_does_not_restart_everything(exe: fluid.Executor) -> None:
     main, startup = fluid.Program(), fluid.Program()

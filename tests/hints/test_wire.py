@@ -114,8 +114,8 @@ def share_token(mistake: str) -> Any:
     if mistake == "open":
         path.write_text("secret")
         path.chmod(0o644)
-    elif mistake == "empty":
-        path.touch(0o600)
+    elif mistake == "folder":
+        path.mkdir()
     names = {"PADDLELIKE_JOB_TOKEN_FILE": str(path)}
     with settings(**names):
         token = read_or_create_token()
@@ -193,6 +193,12 @@ ADVICE: dict[str, Advice] = {
         "certificate and key are not PEM texts",
         lambda: bind(is_used=False, tls=OURS),
         SENT,
+    ),
+    "a token file that cannot be read": Advice(
+        lambda: share_token("folder"),
+        "name another file with {}, or set PADDLELIKE_JOB_TOKEN for every process of the job",
+        lambda: [*share_token("nothing"), call(T, T)],
+        [SENT, True, SENT],
     ),
     "a token file that others can read": Advice(
         lambda: share_token("open"),

@@ -79,14 +79,13 @@ class ServerPartition:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only the "
             "rows that this server keeps",
-            hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
+            hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything; "
+            "save_inference_model exports the program that was given to transpile(), or the trainer's",
         )
 
     def localize(self, program: Program) -> Program:
-        raise SaveError(
-            f"the program of parameter server {self._endpoint} has no network to export",
-            hint="export the program that was given to transpile(), or the trainer's",
-        )
+        """Return the program, which ``plan_save`` refuses before."""
+        return program
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         endpoint, placement = self._endpoint, self._placement

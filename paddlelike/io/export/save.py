@@ -117,12 +117,12 @@ def save_inference_model(
     options = SaveOptions(durability=durability)
     where = locate(dirname)
     asynchronous.check_pending()
-    if export_for_deployment:
-        check_feeds(program, feeds, targets)
     partition = get_partition(program)
     idle = (
         None if partition is None else partition.plan_save(executor, [], where.path, "params", options).idle
     )
+    if export_for_deployment:
+        check_feeds(program, feeds, targets)
     if idle is not None:
         warn_user(idle)
         return [f"save_infer_model/scale_{index}.tmp_0" for index in range(len(targets))]

@@ -614,7 +614,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "an empty file": Advice(
         lambda: after(lambda: write(b""), read_state),
-        "copy or save it again",
+        "the file is empty: its writer was stopped or the disk was full; copy or save it again",
         lambda: after(
             lambda: [write(b""), shutil.copy("m/fc_0.w_0", "m/file")],
             lambda: read_state(names=["file"])["file"],
