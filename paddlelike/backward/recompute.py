@@ -154,7 +154,9 @@ class _Uses:
         return sorted(used, key=lambda name: max(self._writers.get(name, [-1])))
 
     def find_segments(self, names: list[str]) -> list[Span]:
-        """Return the segments: the operators before the first checkpoint, and those between neighbors."""
+        """Return the segments: the operators before the first checkpoint, and those between neighbouring
+        checkpoints.
+        """
         if len(names) == 1:
             last = max(self._writers.get(names[0], [-1]))
             found = [(0, last + 1)] if last > 0 else []

@@ -307,7 +307,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 def _bytes(value: object = b"", *_: object) -> bytes:
     if not isinstance(value, bytes | bytearray):
-        raise FormatError(f"the pickle makes bytes of a {type(value).__name__}")
+        raise FormatError(f"the pickle makes a bytes object from a {type(value).__name__}")
     return bytes(value)
 
 

@@ -125,8 +125,8 @@ def import_rows(
     values = np.asarray(value.held_array)
     if found.rows.dtype != values.dtype or found.rows.shape[1] != math.prod(values.shape[1:]):
         raise FormatError(
-            f"{path} has rows of {found.rows.shape[1]} {found.rows.dtype}, {variable!r} in {dirname} of "
-            f"{math.prod(values.shape[1:])} {values.dtype}"
+            f"{path} has rows of {found.rows.shape[1]} {found.rows.dtype}; {variable!r} in {dirname} "
+            f"has rows of {math.prod(values.shape[1:])} {values.dtype}"
         )
     rows = found.rows.reshape(-1, *values.shape[1:])
     if isinstance(value, SelectedRows):

@@ -353,7 +353,7 @@ def test_training_from_an_endless_source_requires_a_limit() -> None:
         (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency must be a number"),
         (lambda: training.CheckpointConfig("f", -1), ValueError, "0 or more"),
         (lambda: training.CheckpointConfig("f", 2, training.DataUnit.sweep), TypeError, "frequency_unit="),
-        (lambda: training.CheckpointConfig("folder/"), ValueError, "ends with a name"),
+        (lambda: training.CheckpointConfig("folder/"), ValueError, "must end with a file name"),
         (lambda: training.CheckpointConfig("f", chekcsum=None), TypeError, "checksum"),
         (lambda: training.CrossValidationConfig(frequency=3), ValueError, "minibatch_source or a callback"),
         (lambda: training.minibatch_size_schedule([]), ValueError, "takes sizes"),

@@ -308,7 +308,7 @@ def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
         raise FormatError(f"{name!r} is not SelectedRows: only growing tables have ids")
     ids, rows = table.row_array, np.asarray(table.held_array, np.float32)
     if rows.ndim != 2 or not rows.shape[1]:
-        raise FormatError(f"{name!r} has rows of the shape {list(rows.shape[1:])}, not of some numbers")
+        raise FormatError(f"{name!r} has rows of the shape {list(rows.shape[1:])}, expected (width,)")
     if len(np.unique(ids)) < len(ids):
         raise FormatError(f"{name!r} has an id twice", hint="join the rows of an id")
     read = {name}

@@ -14,14 +14,15 @@ OWN: Final = "own"  # see Gradient
 class Gradient:
     """The rule by which ``<type>_grad`` is derived from an operator.
 
-    ``inputs``: the slots that ``backward`` takes, by position: slots of the operator, or of its outputs with
-    ``@GRAD``; a mark such as ``"Mean?"`` overrides the operator's. ``outputs``: the slots it returns, by
-    default the gradient of every forward input slot in order. ``lod``: the slot whose LoD level the gradients
-    get, or OWN for the level of each gradient's variable. ``lod_in_run``: the same for the LoD in a run,
-    where Fluid's kernels differ ("" for none). ``shapes_of``: the slots whose shape and dtype alone
-    ``backward`` reads. ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the
-    operator's formula. ``views``: whether gradients may share memory with arguments of ``backward``; None
-    means the same as for the operator's outputs.
+    ``inputs``: the slots that ``backward`` takes, by position. Each is a slot of the operator, or an
+    output slot with ``@GRAD``; a mark such as ``"Mean?"`` replaces the mark that the operator declares.
+    ``outputs``: the slots it returns, by default the gradient of every forward input slot in order.
+    ``lod``: the slot whose LoD level the gradients get, or OWN for the level of each gradient's variable.
+    ``lod_in_run``: the slot whose LoD the gradients get in a run, if Fluid's kernels take another one (""
+    for none). ``shapes_of``: the slots whose shape and dtype alone ``backward`` reads. ``traceable``: see
+    :class:`OpDef`; without it, compiled programs differentiate the operator's formula. ``views``: whether
+    gradients may share memory with arguments of ``backward``; None means the same as for the operator's
+    outputs.
     """
 
     def __init__(

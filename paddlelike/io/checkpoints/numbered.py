@@ -49,7 +49,7 @@ class NumberedCheckpoints(Checkpoints):
         path = os.fspath(filename)
         folder, self._name = path.rpartition("/")[::2] if is_remote(path) else os.path.split(path)
         if not self._name:
-            raise ValueError(f"the file name of a checkpoint ends with a name, got {path!r}")
+            raise ValueError(f"the path of a checkpoint must end with a file name, got {path!r}")
         self._keeps_all = keep_best is None
         super().__init__(folder or ".", None, keep_best or 0, best=best, **options)
         self.path = self._checkpoints.path(self._name)

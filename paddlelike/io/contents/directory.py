@@ -173,7 +173,7 @@ class DirectoryContents:
         Raises
         ------
         FormatError, StorageError
-            A file cannot be read, or is another one than when its header was read.
+            A file cannot be read, or was replaced after its header was read.
         """
         unread = [want for want in wants if want.held.value is None and want.target is None]
         arena = Arena(sum(count_bytes(want) for want in unread))

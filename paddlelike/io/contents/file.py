@@ -152,7 +152,7 @@ class FileContents:
         Raises
         ------
         FormatError, StorageError
-            The file cannot be read, or is another one than when its headers were read.
+            The file cannot be read, or was replaced after its headers were read.
         """
         reading = self._read(wants, lazily=lazily)
         if self._own_checksums:

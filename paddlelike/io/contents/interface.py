@@ -119,5 +119,5 @@ class Contents(Protocol):
         Raises
         ------
         FormatError, StorageError
-            A file cannot be read, or is another one than when its header was read.
+            A file cannot be read, or was replaced after its header was read.
         """

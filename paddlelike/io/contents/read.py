@@ -66,7 +66,7 @@ def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
     Raises
     ------
     StorageError, FormatError
-        A file cannot be read, or is another one than when its header was read.
+        A file cannot be read, or was replaced after its header was read.
     """
     compared: list[Callable[[], list[tuple[str, str]]]] = []
     small: list[Job] = []

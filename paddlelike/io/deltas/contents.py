@@ -126,7 +126,7 @@ class ChainedContents:
         LoadError
             A link differs from its record.
         FormatError, StorageError
-            A file cannot be read, or is another one than when its header was read.
+            A file cannot be read, or was replaced after its header was read.
         """
         parts = {at: part for at, want in enumerate(wants) if (part := self._find_part(want)) is not None}
         chains = {part.chain.variable: part.chain for part in parts.values()}
