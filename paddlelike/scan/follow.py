@@ -126,6 +126,11 @@ class _Path(Unit):
 
     def _statement(self, node: ast.stmt) -> bool:
         match node:
+            case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(
+                values
+            ) and not any(isinstance(one, ast.Starred) for one in (*targets, *values)):
+                for target, found in zip(targets, [self._value(one) for one in values], strict=True):
+                    self._bind(target, found)
             case ast.Assign():
                 found = self._value(node.value)
                 for target in node.targets:
@@ -137,6 +142,9 @@ class _Path(Unit):
                 self._bind(node.target, UNKNOWN)
             case ast.If():
                 return self._branch(node)
+            case ast.Match():
+                self._value(node.subject)
+                return self._either(*(one.body for one in node.cases), [])
             case ast.For() | ast.AsyncFor() | ast.While():
                 test = self._value(node.test if isinstance(node, ast.While) else node.iter)
                 if not isinstance(node, ast.While):
@@ -200,7 +208,8 @@ class _Path(Unit):
         return not after
 
     def _try(self, node: ast.Try | ast.TryStar) -> bool:
-        types = [one.type for one in node.handlers]
+        handlers = [one for one in node.handlers if not isinstance(one.body[-1], ast.Raise)]
+        types = [one.type for one in handlers]
         listed = [part for one in types if one is not None for part in ast.walk(one)]
         names = {str(getattr(part, "id", getattr(part, "attr", ""))) for part in listed}
         guard = CaughtError(None if None in types else names)
@@ -218,7 +227,7 @@ class _Path(Unit):
         for handler in node.handlers:
             self.names.setdefault(handler.name or "", UNKNOWN)
         if caught:
-            ended = self._block(node.handlers[0].body)
+            ended = self._block(handlers[0].body)
         else:
             kept = dict(self.names)
             if not all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body):

@@ -9,7 +9,7 @@ import sys
 from abc import abstractmethod
 from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from functools import cache
 from typing import Any, Final
@@ -230,7 +230,7 @@ class Unit:
             return UNKNOWN
         found = paddle_names.find_attribute(owner.path, owner.found, name, imported=imported)
         if isinstance(found, Problem):
-            if not self.folder.is_stored(name):
+            with self._possible() if self.folder.is_stored(name) else nullcontext():
                 self._stop(node, path, "paddle", found)
             return UNKNOWN
         self.folder.uses[path] += 1

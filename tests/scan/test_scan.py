@@ -34,6 +34,18 @@ SCRIPTS = {
     "an alias": (
         "from paddle import fluid as f\nhere = f.layers\nhere.nope()", "stops", "paddle.fluid.layers.nope",
     ),
+    "names in a tuple": (FLUID + "f, n = fluid.layers, 1\nf.nope()", "stops", "paddle.fluid.layers.nope"),
+    "a case": (
+        FLUID + "match 1:\n    case 1:\n        fluid.layers.nope", "may stop", "paddle.fluid.layers.nope",
+    ),
+    "a name of a member of another object": (
+        FLUID + "class Net:\n    def __init__(self):\n        self.nope = 1\nfluid.layers.nope", "may stop",
+        "paddle.fluid.layers.nope",
+    ),
+    "a handler that raises": (
+        FLUID + "try:\n    fluid.layers.nope\nexcept Exception:\n    print(1)\n    raise", "stops",
+        "paddle.fluid.layers.nope",
+    ),
     "all names of a module": ("from paddle.fluid.layers import *\nprint(fc)", "runs", ""),
     "a name that a try catches": (
         FLUID + "try:\n    fluid.layers.nope\nexcept AttributeError:\n    pass", "runs", "",
