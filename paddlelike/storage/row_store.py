@@ -58,13 +58,11 @@ class RowStore:
         """Remove all rows."""
         self._records: Array  # of the file, mapped
         self._there: Array  # of each record: False for a removed one
-        self._index: list[RowIndex]  # of the first records, also removed ones
-        self._count: int  # these records
         self._records, self._there, self._index, self._count = (
             np.empty((0, len(self._factors) + 1), np.uint32),
             np.empty(0, np.bool_),
-            [RowIndex(np.empty(0, np.int64)) for _ in range(_PARTS)],
-            0,
+            [RowIndex(np.empty(0, np.int64)) for _ in range(_PARTS)],  # of records, also of removed ones
+            0,  # these records
         )
         self._file.truncate(0)
 
@@ -135,11 +133,10 @@ class RowStore:
             return
         for ids, rows in self.scan():
             new.write(ids, rows, reserve=False)
-        old, kept = self._close, weakref.finalize(self, new._file.close)
+        old = self._close
         new._close.detach()
-        self._file, self._close, self._records, self._there, self._index, self._count = (
-            new._file, kept, new._records, new._there, new._index, new._count
-        )  # fmt: skip
+        new._close = weakref.finalize(self, new._file.close)
+        vars(self).update(vars(new))  # in one step
         old()
 
     def _split(self, ids: Array) -> Iterator[tuple[RowIndex, Array]]:
