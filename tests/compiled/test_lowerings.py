@@ -24,7 +24,7 @@ FORWARD = {type: op for type, op in registry.all_ops().items() if op.forward_of 
 
 #: Cases that a lowering refuses at run time, so that numpy runs them, by part of the reason.
 REFUSED = (
-    "Abstract tracer value",  # a size, a factor or an axis comes from a variable
+    "before the run",  # a size, a factor or an axis comes from a variable
     "is a variable",
     "SparseRows",
     "holds only some rows",

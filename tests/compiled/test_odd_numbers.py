@@ -118,6 +118,22 @@ CASES = {
         lambda: None,
         note="differences whose power of e overflows",
     ),
+    "fake_quantize_range_abs_max": Case(
+        "fake_quantize_range_abs_max",
+        {"X": FLOATS[1:].reshape(2, 4), "InScale": np.ones(1, "float32"), "Iter": np.array([2])},
+        lambda: None,
+        {"window_size": 3},
+        wrt=(),
+        note="an infinite size",
+    ),
+    "ctc_align": Case(
+        "ctc_align",
+        {"Input": LoDTensor(np.array([[-1], [2**40], [3], [3], [-1]]), [[0, 4, 5]])},
+        lambda: None,
+        {"blank": 0, "merge_repeated": True},
+        wrt=(),
+        note="ids whose lower half is the blank, and -1 at the beginning",
+    ),
     "mean_iou": Case(
         "mean_iou",
         {"Predictions": np.zeros((0, 1), "int32"), "Labels": np.zeros((0, 1), "int32")},

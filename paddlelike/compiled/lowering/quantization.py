@@ -34,7 +34,9 @@ def fake_quantize_range_abs_max(
     before = None if isinstance(position, list) else ctx.trace.values.get(position)
     window = jnp.zeros(window_size, x.dtype) if before is None else before
     place = index % window_size
-    removed, current, largest = window[place], jnp.abs(x).max(), scale.reshape(-1)[0]
+    sizes = jnp.abs(x).reshape(-1)
+    current = jnp.where(jnp.isnan(sizes[0]), sizes[0], jnp.nanmax(sizes))  # Fluid passes over a later NaN
+    removed, largest = window[place], scale.reshape(-1)[0]
     window = window.at[place].set(current)
     used = jnp.arange(window_size) < jnp.minimum(jnp.maximum(index, 1), window_size)
     again = jnp.where(used, jnp.abs(window), 0).max()

@@ -123,8 +123,11 @@ class Trace:
         except LoweringError as error:
             raise RefusedError(index, self._locate(op, str(error))) from error
         except Exception as error:  # any error of a lowering or JAX: numpy's kernel runs it, or refuses
-            first = str(error).strip().split("\n")[0]
-            raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
+            reason = "it needs numbers before the run that only the run computes"
+            if not isinstance(error, jax.errors.ConcretizationTypeError):
+                first = str(error).strip().split("\n")[0]
+                reason = f"its lowering does not take these inputs ({type(error).__name__}: {first})"
+            raise RefusedError(index, self._locate(op, reason)) from error
 
     def _locate(self, op: Operator, reason: str) -> str:
         """Return the reason of a refusal; inside a block it names the operator that cannot be compiled."""

@@ -82,6 +82,7 @@ DIFFERENT = [
         _BEYOND,
     ),
     ("crop.*|tdm_child|target_assign|max_pool.d_with_index|mean_iou|auc", "differ|is float", _BEYOND),
+    ("slice", r"is float.*'axes': \[[^]]*-", _BEYOND),
     ("momentum|rmsprop", "", "lost_rows"),
     (
         (

@@ -99,22 +99,27 @@ def ctc_align(
     if len(x.offsets) > 1 or x.live is not None:
         raise LoweringError("it reads sequences of sequences")
     flat = x.rows.reshape(-1)
-    kept = flat != blank
+    kept = _differs_from(blank, flat)
     if merge_repeated:
         is_first = jnp.arange(flat.shape[0]) == spread(x, x.offsets[-1][:-1])
-        kept &= is_first | (flat != jnp.roll(flat, 1))
+        kept &= flat != jnp.where(is_first, -1, jnp.roll(flat, 1))
     out, lengths = keep_rows(x.replace(flat[:, None]), kept)
     ctx.require(lengths.sum() > 0, "its result has another shape if no label is left")
     return out, None
+
+
+def _differs_from(blank: int, ids: Array) -> Array:
+    """Return whether ids differ from the blank: as Fluid compares, by the lower half of an int64."""
+    return ids.astype(jnp.uint32).astype(jnp.int64) != blank
 
 
 def _align_padded(
     x: Array, length: Array, blank: int, merge_repeated: bool, fill: int
 ) -> tuple[Array, Array]:
     rows = x.reshape(x.shape[0], -1)
-    kept = rows != blank
+    kept = _differs_from(blank, rows)
     if merge_repeated:
-        kept &= (rows != jnp.roll(rows, 1, 1)) | (jnp.arange(rows.shape[1]) == 0)
+        kept &= rows != jnp.roll(rows, 1, 1).at[:, :1].set(-1)
     kept &= jnp.arange(rows.shape[1]) < length.reshape(-1, 1)
     counts = kept.sum(1)
     order = jnp.argsort(~kept, axis=1, stable=True)

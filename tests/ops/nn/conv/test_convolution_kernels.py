@@ -62,6 +62,7 @@ CASES = {
     "groups": Shapes(filters=4, groups=2),
     "two filters a channel": Shapes(filters=12, groups=6),
     "empty batch": Shapes(batch=0),
+    "depthwise, empty batch": Shapes(batch=0, filters=6, groups=6),
 }
 
 

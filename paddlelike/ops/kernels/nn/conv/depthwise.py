@@ -37,7 +37,8 @@ def sum_windows(padded: Array, places: Array, windows: Windows, out: Array) -> N
     count = out.shape[1:3]
     view = _view_windows(padded, windows, count)
     if view.ndim == 5:
-        np.einsum("nhijk,ijk->nhk", view, np.tile(places, count[1]), out=out.reshape(*out.shape[:2], -1))
+        rows = out.reshape(*out.shape[:2], count[1] * out.shape[3])  # a batch may be empty
+        np.einsum("nhijk,ijk->nhk", view, np.tile(places, count[1]), out=rows)
     else:
         np.einsum("nhwijc,ijc->nhwc", view, places, out=out)
 
@@ -50,7 +51,7 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows) -> Array:
         kernel(padded, d_out, *windows.strides, *windows.dilations, total)
         return np.ascontiguousarray(total.transpose(2, 0, 1)).reshape(channels, 1, *windows.kernel)
     view = _view_windows(padded, windows, count)
-    rows = d_out.reshape(*d_out.shape[:2], -1)
+    rows = d_out.reshape(*d_out.shape[:2], count[1] * channels)
     for i in range(windows.kernel[0]):
         for j in range(windows.kernel[1]):
             if view.ndim == 5:
