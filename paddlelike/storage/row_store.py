@@ -93,8 +93,9 @@ class RowStore:
         total = self._count + len(new)
         self._make_room(total, reserve=reserve)
         places[new] = np.arange(self._count, total)
+        order = places.argsort()  # the pages of the file one after another
         for at in range(0, len(ids), self._block):
-            part = slice(at, at + self._block)
+            part = order[at : at + self._block]
             self._records[places[part]] = self._encode(ids[part], rows[part], places[part])
         self._count = total  # from here on, nothing else is written at these places
         for index, some in self._split(ids[new]):
