@@ -241,7 +241,7 @@ def save_loop(folder: Path, kind: str) -> np.ndarray:
     return np.random.RandomState(1).uniform(-2, 2, (24, 5, 3)).astype("float32")
 
 
-def quantize_loop(folder: Path, kind: str, **options: Any) -> tuple[fluid.Program, np.ndarray]:
+def sample_loop(folder: Path, kind: str, **options: Any) -> tuple[slim.PostTrainingQuantization, np.ndarray]:
     samples = save_loop(folder, kind)
     quantization = slim.PostTrainingQuantization(
         fluid.Executor(CPU),
@@ -251,7 +251,21 @@ def quantize_loop(folder: Path, kind: str, **options: Any) -> tuple[fluid.Progra
         is_full_quantize=True,
         **options,
     )
+    return quantization, samples
+
+
+def quantize_loop(folder: Path, kind: str, **options: Any) -> tuple[fluid.Program, np.ndarray]:
+    quantization, samples = sample_loop(folder, kind, **options)
     return quantization.quantize(), samples
+
+
+def test_a_model_that_quantizes_a_counter_is_saved_with_a_warning(tmp_path: Path) -> None:
+    quantization, _ = sample_loop(tmp_path / "a", "while", algo="KL")
+    quantization.quantize()
+    with pytest.warns(UserWarning, match=r"quantizes integers.*fill_constant_0\.tmp_0\.quant_dequant"):
+        quantization.save_quantized_model(str(tmp_path / "b"))
+    with pytest.raises(fluid.errors.LoadError, match="wants INT64"):
+        fluid.io.load_inference_model(str(tmp_path / "b"), fluid.Executor(CPU))
 
 
 def test_a_loop_does_not_change_the_recorded_range_of_its_sequence(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ weight_quantize_type
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -265,7 +266,21 @@ class PostTrainingQuantization:
         ----------
         save_model_path
             The directory to write.
+
+        Warns
+        -----
+        UserWarning
+            The model quantizes integers, as in Fluid 1.8.5 the counters of a loop. It cannot be loaded.
         """
+        variables = self._program.global_block().vars
+        scales = (name for name in variables if name.endswith(".quant_dequant.scale"))
+        whole = [name for name in scales if not variables[name].dtype.name.startswith("FP")]
+        if whole:
+            warnings.warn(
+                f"{save_model_path}: the model cannot be loaded again, because it quantizes integers: their "
+                f"scales are {', '.join(whole)}. Use is_full_quantize=False.",
+                stacklevel=2,
+            )
         with scope_guard(self._scope):
             io.save_inference_model(
                 save_model_path,
