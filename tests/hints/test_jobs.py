@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed import roles
+from paddlelike.distributed import growing_tables, roles
+from paddlelike.distributed.collective.job import make_job
 from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
 from paddlelike.distributed.fleet.optimizer import load_program
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
@@ -26,7 +28,9 @@ from paddlelike.distributed.fleet.role_maker import (
 )
 from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embedding
 from paddlelike.distributed.launch.cluster import expand_hosts
+from paddlelike.distributed.training_workers import distribute_training
 from paddlelike.distributed.wire.security import parse_endpoint
+from tests.distributed.test_growing_tables import Job as GrowingJob
 from tests.distributed.transpiler.loopback import Servers, Trainer
 from tests.hints.advice import Advice, each, fill, new_network, read_rows
 
@@ -305,7 +309,7 @@ def minimize_by_fleet(**options: Any) -> Any:
     return "c_allreduce_sum" in kinds or strategy.mode
 
 
-def load_checkpoint(*, saved: bool, damaged: bool = False) -> Any:
+def load_checkpoint(*, saved: bool, damaged: bool = False, mended: str = "") -> Any:
     """Return the epoch of the newest checkpoint of a fleet, and the value that it loads."""
     from paddlelike.fluid.incubate.fleet.collective import Collective, TrainStatus
 
@@ -318,13 +322,39 @@ def load_checkpoint(*, saved: bool, damaged: bool = False) -> Any:
         for epoch in (3, 4):
             fleet.save_check_point(exe, "saved", TrainStatus(epoch), main)
     if damaged:
-        for path in Path("saved").rglob("train_status*"):
-            path.write_text("{")
-            break
+        newest = max(Path("saved").rglob("fleet_train_status"))
+        kept = newest.read_text()
+        newest.write_text(kept if mended == "restored" else "{")
+        if mended == "deleted":
+            shutil.rmtree(newest.parent)
     weight = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
     weight.set(np.zeros((4, 1), "float32"), fluid.CPUPlace())
     status = fleet.load_check_point(exe, "saved", 0, main, ignore_empty=False)
     return [float(status._epoch_no), *np.array(weight).ravel()]
+
+
+def save_table(name: str) -> Any:
+    """Save a growing table, and return whether another job that loads it finds the same rows."""
+    job, other = (GrowingJob(lambda: fluid.optimizer.SGD(0.1)) for _ in range(2))
+    job.train(2)
+    job.call(growing_tables.save_one_table, job.exe, name, "table")
+    other.call(growing_tables.load_one_table, other.exe, name, "table")
+    ids = np.arange(48)
+    return np.array_equal(job.look_up(ids), other.look_up(ids))
+
+
+def train_workers() -> Any:
+    """Share a network that is trained by ``fluid.training`` with other workers."""
+    fluid.optimizer.SGD(0.1).minimize(mlp())
+    with mock.patch.dict(os.environ, WORKERS):
+        programs = fluid.default_main_program(), fluid.default_startup_program()
+        return distribute_training(*programs, sync_mode=True)
+
+
+def join_workers(**environ: str) -> Any:
+    """Return the size of a job of workers on two machines."""
+    with mock.patch.dict(os.environ, environ):
+        return make_job(["10.0.0.1:6174", "10.0.0.2:6174"], 0).size
 
 
 def find_endpoint(**environ: str) -> Any:
@@ -346,6 +376,33 @@ ADVICE: dict[str, Advice] = {
         "save_check_point writes them",
         lambda: load_checkpoint(saved=True),
         [4, 1, 1, 1, 1],
+    ),
+    "a damaged checkpoint of a fleet": Advice(
+        lambda: load_checkpoint(saved=True, damaged=True),
+        "delete the checkpoint, or restore the file",
+        lambda: each(
+            lambda: load_checkpoint(saved=True, damaged=True, mended="restored"),
+            lambda: [shutil.rmtree("saved"), load_checkpoint(saved=True, damaged=True, mended="deleted")][1],
+        ),
+        [[4, 1, 1, 1, 1], [3, 1, 1, 1, 1]],
+    ),
+    "workers on several machines": Advice(
+        lambda: join_workers(),
+        "set PADDLELIKE_INSECURE=1 in all processes, on a network that only they can reach",
+        lambda: join_workers(PADDLELIKE_INSECURE="1"),
+        2,
+    ),
+    "a growing table of another name": Advice(
+        lambda: save_table("fc"),
+        "use one of its tables: {}",
+        lambda: save_table("emb"),
+        True,
+    ),
+    "training by workers without servers": Advice(
+        lambda: train_workers(),
+        "fluid.incubate.fleet.collective trains without servers",
+        lambda: minimize_by_fleet(mode="collective", collective_mode="grad_allreduce"),
+        True,
     ),
     "an endpoint that no variable says": Advice(
         lambda: find_endpoint(),
