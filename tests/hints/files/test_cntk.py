@@ -14,7 +14,7 @@ from tests.hints.advice import ROWS, SUMS, Advice, fill, read_rows
 
 layers = fluid.layers
 CPU = fluid.CPUPlace()
-GOLDEN = Path(__file__).parents[1] / "golden" / "cntk"
+GOLDEN = Path(__file__).parents[2] / "golden" / "cntk"
 
 
 def adagrad(rate: float) -> Any:
