@@ -17,7 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["Fault", "Guard", "watch_calls"]
+__all__ = ["PEAK", "Fault", "Guard", "watch_calls"]
+
+PEAK: Final = "bytes of memory at the peak"
 
 _CODE: Final = (
     "compile", "exec", "import", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn",
@@ -101,7 +103,7 @@ class Guard:
             if self.seen:
                 raise Fault(self.seen[0])
         if self.peak > most:
-            raise Fault(f"{self.peak} bytes of memory at the peak, {most} are allowed")
+            raise Fault(f"{self.peak} {PEAK}, {most} are allowed")
 
 
 @contextmanager
