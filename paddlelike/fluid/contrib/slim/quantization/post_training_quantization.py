@@ -20,7 +20,6 @@ weight_quantize_type
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -41,6 +40,7 @@ from paddlelike.fluid.contrib.slim.quantization.base import (
 )
 from paddlelike.fluid.contrib.slim.quantization.freeze import QuantizationFreezePass
 from paddlelike.fluid.contrib.slim.quantization.transform import QuantizationTransformPass
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Operator, Program
 from paddlelike.framework.passes.ir_graph import Graph, IrGraph
 
@@ -276,10 +276,9 @@ class PostTrainingQuantization:
         scales = (name for name in variables if name.endswith(".quant_dequant.scale"))
         whole = [name for name in scales if not variables[name].dtype.name.startswith("FP")]
         if whole:
-            warnings.warn(
+            warn_user(
                 f"{save_model_path}: the model cannot be loaded again, because it quantizes integers: their "
-                f"scales are {', '.join(whole)}. Use is_full_quantize=False.",
-                stacklevel=2,
+                f"scales are {', '.join(whole)}. Use is_full_quantize=False."
             )
         with scope_guard(self._scope):
             io.save_inference_model(
