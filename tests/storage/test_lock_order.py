@@ -109,3 +109,22 @@ def test_consecutive_threads_do_not_keep_other_processes_waiting(tmp_path: Path)
         for thread in threads:
             thread.join()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("locking", ["flock"], indirect=True)
+def test_a_lock_file_removed_between_its_opening_and_its_look_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, opened = tmp_path / "entry" / "lock", []
+    real = lock_module.open_file
+
+    def open_and_lose(files: list[int], *arguments: Any, **how: Any) -> None:
+        real(files, *arguments, **how)
+        opened.append(arguments)
+        if len(opened) == 1:
+            path.unlink()  # as the last holder does
+
+    monkeypatch.setattr(lock_module, "open_file", open_and_lose)
+    with Lock(str(path), "it"):
+        assert path.exists()
+    assert list(tmp_path.iterdir()) == []

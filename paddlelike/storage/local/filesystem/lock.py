@@ -341,7 +341,8 @@ class Lock:
             is_good = False
         else:
             facts = os.fstat(opened[0])
-            is_alone = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+            # Without a name its last holder has removed it just now; that is seen once it is locked.
+            is_alone = stat.S_ISREG(facts.st_mode) and facts.st_nlink < 2
             is_good = is_alone and is_ours(facts, os.path.dirname(self._path))
         if not is_good:
             raise SaveError(
