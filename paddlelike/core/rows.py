@@ -13,6 +13,7 @@ _REPEATS: Final = 3  # mean number of occurrences of an id up to which few ids c
 _LARGE: Final = 1 << 15  # elements
 _DIGIT: Final = 16  # bits of the integers that numpy sorts by radix, several times as fast as wider ones
 _MANY: Final = 1 << 11  # number of ids from which two radix sorts are faster than one sort
+_PART: Final = 1 << 18  # slots of an index that move at once when it grows
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # by which Fibonacci hashing multiplies
 
 
@@ -113,10 +114,17 @@ class RowIndex:
         if places[-1] > np.iinfo(at.dtype).max:
             at = at.astype(np.int64)
         if 4 * self._count > 3 * len(held):
-            used = at >= 0
-            ids, places = np.append(held[used], ids), np.append(at[used], places)
             size = 1 << (4 * self._count // 3).bit_length()
             held, at = np.zeros(size, np.int64), np.full(size, -1, at.dtype)
+            for start in range(0, len(self._ids), _PART):  # in parts, which need little memory
+                part = slice(start, start + _PART)
+                used = self._places[part] >= 0
+                self._insert(held, at, self._ids[part][used], self._places[part][used])
+        self._insert(held, at, ids, places)
+        self._ids, self._places = held, at
+
+    def _insert(self, held: Array, at: Array, ids: Array, places: Array) -> None:
+        """Put ids and their distinct positions into the slots of a table that lacks them."""
         slots, step = self._find_slots(ids, len(held)), 0
         while len(ids):
             free = np.flatnonzero(at.take(slots) < 0)
@@ -126,7 +134,6 @@ class RowIndex:
             step += 1
             ids, places = ids.take(left), places.take(left)
             slots = (slots.take(left) + step) & (len(held) - 1)
-        self._ids, self._places = held, at
 
     def _find_slots(self, ids: Array, size: int) -> Array:
         """Return where the search for each id begins, of so many slots."""
