@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -9,15 +10,15 @@ from typing import ClassVar, Generic, Self, TypeVar
 T = TypeVar("T")
 
 
-class Arithmetic(Generic[T]):
+class Arithmetic(ABC, Generic[T]):
     """A value with the operators of an array."""
 
     #: The graph's names of the operators that are written here as numpy's functions.
     KINDS: ClassVar[Mapping[str, str]]
 
+    @abstractmethod
     def _join(self, kind: str, x: Self | T, y: Self | T) -> Self:
         """Return the result of an operator of two values; one of them may be a number."""
-        raise NotImplementedError
 
     def __add__(self, other: Self | T) -> Self:
         return self._join("add", self, other)
