@@ -109,7 +109,7 @@ class PaddleBuf:
         return self.array.nbytes
 
     def empty(self) -> bool:
-        """Return whether there are no bytes."""
+        """Return whether the array has no elements."""
         return not self.array.size
 
     def float_data(self) -> list[float]:

@@ -384,7 +384,7 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
         return Record(size, checksum, (int(inode), int(written)), facts, (), authors[0])
     index = int(take("author")) if "author" in facts else 0
     if index < 0:
-        raise ValueError(f"there is no author {index}")
+        raise ValueError(f"author {index} is negative")
     pieces = tuple(map(str, take("pieces"))) if "pieces" in facts else ()
     parts = str(take("parts", ""))
     if not facts.keys().isdisjoint(_OTHERS):

@@ -65,7 +65,7 @@ class Calls:
     def make_call(self, call: Call) -> Reply:
         """Make a call; return the reply.
 
-        Raises RemoteError if there is no reply, FormatError if it is malformed, and the errors of the
+        Raises RemoteError without a reply, FormatError for a malformed one, and the errors of the
         payload.
         """
         channel = self._channels[call.server]

@@ -280,7 +280,7 @@ class Collective(Fleet):
     ) -> TrainStatus | None:
         """Load the newest checkpoint below ``path``, on every worker; return its position in training.
 
-        Return None where there is no checkpoint, unless ``ignore_empty`` is False. The files that ``fs``
+        Without a checkpoint, return None unless ``ignore_empty`` is False. The files that ``fs``
         downloads are kept below ``local_cache_path`` meanwhile, by ``trainer_id``.
 
         Raises

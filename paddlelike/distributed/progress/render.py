@@ -139,7 +139,7 @@ class Messages:
     Parameters
     ----------
     source
-        A source with a message on every line. None: there are no messages.
+        A source with a message on every line, or None without messages.
 
     Attributes
     ----------

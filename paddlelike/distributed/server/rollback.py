@@ -32,7 +32,7 @@ class RollbackPoints:
     program
         The server's program, which says which rows of a saved directory are its own.
     root
-        A directory of ``save_persistables``, or one that holds such directories. None: there are no saves.
+        A directory of ``save_persistables``, or one that holds such directories; None without saves.
     start
         Returns the round of the start values.
     """
