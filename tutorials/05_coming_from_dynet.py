@@ -14,6 +14,7 @@ import paddlelike.collection as dy
 
 OUT = Path(__file__).parent / "out" / "dynet"
 OUT.mkdir(parents=True, exist_ok=True)
+fluid.default_startup_program().random_seed = 1  # the same first values at every run
 
 model = dy.ParameterCollection()
 a = model.add_parameters(10, name="a")
