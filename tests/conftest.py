@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import random
 import re
 import signal
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from paddlelike.core import random as core_random
 from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework import flags
 from paddlelike.storage.local import syncing
@@ -66,7 +68,7 @@ class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
 
     @pytest.fixture(autouse=True)
-    def fresh_start(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def fresh_start(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delitem(sys.modules, "paddle", raising=False)  # which an earlier test installed
         monkeypatch.setattr(flags, "_flags", dict(flags._flags))  # what a test sets ends with it
         monkeypatch.setattr(warnings, "warn_explicit", check_place)
@@ -75,6 +77,8 @@ class FreshStart:
         # Other processes wait for the disk: tests/crash/ kills them, or cuts the power.
         monkeypatch.setattr(os, "fsync", check_descriptor)
         monkeypatch.setattr(system, "_function", find_function)
+        # What no seed decides is drawn anew in each test, and alike in each run.
+        monkeypatch.setattr(core_random, "urandom", random.Random(request.node.nodeid).randbytes)
         with fresh_programs():
             yield
 

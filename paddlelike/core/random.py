@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Sequence
+from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,7 +50,7 @@ class Generator(Versioned):
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is None:
-            self._state = 1 + int.from_bytes(os.urandom(8), "little") % (_MODULUS - 1)
+            self._state = 1 + int.from_bytes(urandom(8), "little") % (_MODULUS - 1)
         else:
             self._state = int(seed) % 2**32 % _MODULUS or 1
 
