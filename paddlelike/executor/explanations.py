@@ -185,10 +185,14 @@ def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope)
         hint = "write the element first with layers.array_write"
     elif any(one.attrs.get("is_test") for one in _find_writers(names[0], block)):
         hint = "take the gradient of the training program, not of its clone(for_test=True)"
+    elif _find_writers(names[0], block):
+        hint = "write it before this operator, as by layers.assign(value, variable): its own has not run"
+    elif names[0].endswith("@GRAD"):
+        hint = (
+            "call program.clone(for_test=True) before minimize: the clone then has no operator that needs it"
+        )
     else:
         hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
-        if _find_writers(names[0], block):
-            hint = "write it before this operator, as by layers.assign(value, variable): its own has not run"
     listed = ", ".join(repr(name) for name in names)
     holds = "holds" if len(names) == 1 else "hold"
     return NotInitializedError(f"operator {op.type!r} reads {listed}, which {holds} no value yet", hint=hint)

@@ -142,6 +142,20 @@ def write_in_branch(before: bool) -> Any:
     return run(layers.scale(out, 1.0))
 
 
+def clone_for_test(before_minimize: bool) -> Any:
+    """Predict with a clone of a program whose gradients pass through a layer before they are applied."""
+    x = fluid.data("x", [None, 4])
+    out = layers.fc(x, 1, param_attr=fill(2.0))
+    test = program = fluid.default_main_program()
+    if before_minimize:
+        test = program.clone(for_test=True)
+    optimizer = fluid.optimizer.SGD(0.1)
+    optimizer.apply_gradients([(p, layers.clip(g, -1, 1)) for p, g in optimizer.backward(layers.mean(out))])
+    if not before_minimize:
+        test = program.clone(for_test=True)
+    return run(out, {"x": ROWS}, test)
+
+
 def explain(prune: bool) -> Any:
     out = double()
     layers.Print(out)
@@ -463,6 +477,12 @@ ADVICE: dict[str, Advice] = {
         "write it before this operator, as by layers.assign(value, variable): its own has not run",
         lambda: write_in_branch(before=True),
         3 * ROWS,
+    ),
+    "a clone made after the gradients": Advice(
+        lambda: clone_for_test(before_minimize=False),
+        "call program.clone(for_test=True) before minimize: the clone then has no operator that needs it",
+        lambda: clone_for_test(before_minimize=True),
+        2 * ROWS.sum(axis=1, keepdims=True),
     ),
     "a feed of other names": Advice(
         lambda: load_model(["y"]),
