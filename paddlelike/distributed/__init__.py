@@ -18,11 +18,11 @@ __all__ = ["connect_remote", "find_partition", "resumable_steps"]
 def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     """Return the indexes of the steps to train, up to ``steps``, beginning at the servers' round.
 
-    A job that resumes from a save begins with the step after it. When servers go back to a save while the
-    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way has no effect and the loop continues
-    from the step after that save. Every step must run the trainer's program once, with the batch of its
-    index. A save in the loop that is interrupted by this raises RoundRolledBack, which may be caught: the
-    previous save is unchanged. Without servers the steps are ``range(steps)``.
+    A job that resumes from a save begins with the step after it. With ``PADDLELIKE_RESUME_POLICY=rollback``
+    servers may go back to a save while the loop runs. Then the current step has no effect, and the loop
+    continues with the step after that save. A save in the loop that this interrupts raises RoundRolledBack,
+    which may be caught: the previous save is unchanged. Every step must run the trainer's program once, with
+    the batch of its index. Without servers the steps are ``range(steps)``.
 
     Parameters
     ----------

@@ -21,14 +21,15 @@ class Communicator:
     """Sends a trainer's gradients in a thread, between :meth:`start` and :meth:`stop`.
 
     Without one, every step of asynchronous training sends its gradients and waits for new parameters. With
-    one, steps continue with the parameters they have, the gradients of several steps are summed, and each
-    sum is sent once. A save sends what is left first, and so does ``exe.close()``.
+    one, steps continue with the parameters they have; the gradients of several steps are summed and sent
+    together. A save and ``exe.close()`` first send the remaining sums.
 
-    As in Fluid, flags decide: those of ``envs``, or else of the environment as ``FLAGS_communicator_...``.
-    fleet gives the options of its strategy.
+    As in Fluid, the settings come from ``envs``, or else from ``FLAGS_communicator_...`` in the environment.
+    fleet passes the options of its strategy.
 
     - ``max_merge_var_num`` (20): the largest number of steps that are summed before the next one waits.
-    - ``send_wait_times`` (0): a smaller sum waits until so many hundredths of a second bring no further step.
+    - ``send_wait_times`` (0): a smaller sum is sent after so many hundredths of a second without a further
+      step.
     - ``min_send_grad_num_before_recv`` (0): new parameters are received when more steps were sent since.
     - ``independent_recv_thread`` (1): 0 receives them after each sum.
     - ``is_sgd_optimizer`` (1): 0 sends the mean of the steps.

@@ -1,9 +1,9 @@
 """Growing tables: ``sparse_embedding``, the entries that admit its ids, their counters, and ``shrink``.
 
 A growing table has no fixed height: it makes a row at the first look-up of an id, and forgets rows that are
-no longer used. The names are Paddle 2.x's (``paddle.static.nn``, ``paddle.distributed``, ``fleet``).
-The tables are in the scope of this process, or on servers: then trainer 0 asks the servers, and for the other
-trainers these functions do nothing and return None or an empty dict.
+no longer used. The names are from Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``). The
+tables are in the scope of this process, or on servers. With servers, trainer 0 calls them; in other trainers
+these functions do nothing and return None or an empty dict.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ProbabilityEntry:
 class ShowClickEntry:
     """Counts shows and clicks, which two variables give for each row of ids; admits all ids.
 
-    "" as a name: an id is shown as often as it is looked up, and never clicked.
+    With "" as a name, an id is shown at every look-up, and never clicked.
 
     Raises ValueError unless both names are texts.
     """
@@ -108,8 +108,8 @@ def sparse_embedding(
 ) -> Variable:
     """Return the rows of a growing table at any int64 ids.
 
-    A row is made at the first look-up of its id that ``entry`` admits, by the initializer and the id
-    alone; until then, and with ``is_test``, it is zeros (Paddle's operator ``lookup_table``).
+    A row is made at the first look-up of its id that ``entry`` admits; its values depend on the initializer
+    and the id alone. Until then, and with ``is_test``, it is zeros. Paddle's operator is ``lookup_table``.
 
     Parameters
     ----------
@@ -217,13 +217,12 @@ def shrink(
 ) -> dict[str, int]:
     """End a day: remove ids that are old or have a low score; return how many were removed, by table.
 
-    All tables are shrunk, or ``table`` alone. Each call adds ``days`` to the ages of ids that were not
-    seen since, and multiplies shows and clicks by ``show_click_decay_rate``. An id is forgotten, with its
-    row, state and counters, when it was not seen for more than ``delete_after_unseen_days``, or its
-    score, ``nonclk_coeff`` times shows without a click plus ``click_coeff`` times clicks, is below
-    ``threshold`` (None: no id is). The result counts rows. The coefficients, and the order of decay and
-    score, are the ones of Paddle's accessors (``CtrCommonAccessor::Shrink`` in
-    ``distributed/ps/table/ctr_accessor.cc``).
+    All tables are shrunk, or ``table`` alone. Each call adds ``days`` to the ages of ids that were not seen
+    since, and multiplies shows and clicks by ``show_click_decay_rate``. An id is forgotten, with its row,
+    state and counters, when it was not seen for more than ``delete_after_unseen_days``, or when its score is
+    below ``threshold`` (None: never). The score is ``nonclk_coeff`` times shows without a click plus
+    ``click_coeff`` times clicks. The coefficients, and the order of decay and score, are those of Paddle's
+    accessors (``CtrCommonAccessor::Shrink`` in ``distributed/ps/table/ctr_accessor.cc``).
     """
     answers = _edit_tables(
         program,
@@ -271,8 +270,8 @@ def save_one_table(
 ) -> SaveReport | PendingSave | ConvertReport | ModelReport | bytes | None:
     """Save a table, its counters and its optimizer state to a directory of Paddle's SelectedRows streams.
 
-    ``format="server_tables"``, or ``ServerTables(shards=...)`` with the ``shard_num`` of these servers: as
-    the text that the servers of Paddle 2 load.
+    ``format="server_tables"`` writes the text that Paddle 2's servers load; for other servers than the
+    default use ``ServerTables(shards=...)`` with their ``shard_num``.
     """
     variables = _list_variables(name, program)
     found: SaveReport | PendingSave | bytes | None
@@ -293,8 +292,8 @@ def load_one_table(
     before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.
-    Saves of Paddle 2's servers (``DIR`` or ``DIR/000``) are read too: rows, counters, and the state that this
-    program's optimizer has. A warning names other state, such as Adam's powers of each row.
+    Saves of Paddle 2's servers (``DIR`` or ``DIR/000``) are read too: rows, counters, and the state of this
+    program's optimizer. A warning names other state, such as Adam's powers of each row.
     """
     program = default_main_program() if program is None else program
     variables, where = _list_variables(name, program), locate(path)

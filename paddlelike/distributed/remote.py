@@ -181,7 +181,7 @@ class RemoteOperators:
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
         """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
-        Also return how often each id was shown so far, -1 for ids with rows.
+        Return also the number of shows of each id so far, -1 for ids with rows.
         """
         name, endpoints = ctx.op.input("W")[0], ctx.op.attrs["endpoints"]
         of = ids % len(endpoints)

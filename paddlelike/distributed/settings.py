@@ -18,15 +18,16 @@ _LOG_EVERY = 60.0
 class Settings:
     """Settings of this process: how long it waits for others, and how it handles a fault.
 
-    ``FLAGS_rpc_deadline`` (ms, 180000): how long a server may not answer. ``FLAGS_rpc_retry_times`` (3): the
-    least number of calls before a server is given up. ``FLAGS_worker_update_interval_secs`` (900): how long a
-    trainer waits for the others at a barrier, and a server for all trainers. ``PADDLELIKE_LEASE`` (s, 30):
-    after this time without a sign of life a trainer counts as silent. ``PADDLELIKE_RESUME_POLICY``: ``exit``
-    (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share.
-    ``PADDLELIKE_CHECKPOINT_DIR``: the directory in which servers look for the saves of trainer 0, to go back
-    to them, and below which they write by themselves (``save_roots``; by default the working directory).
-    ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log. ``PADDLELIKE_JOB_ATTEMPT`` (0):
-    how often the launcher has restarted the job, which servers report to other launchers.
+    ``FLAGS_rpc_deadline`` (ms, 180000): the longest time without an answer from a server.
+    ``FLAGS_rpc_retry_times`` (3): the least number of calls before a server is given up.
+    ``FLAGS_worker_update_interval_secs`` (900): how long a trainer waits for the others at a barrier, and a
+    server for all trainers. ``PADDLELIKE_LEASE`` (s, 30): the time without a sign of life after which a
+    trainer counts as silent. ``PADDLELIKE_RESUME_POLICY``: ``exit`` (the default) or ``rollback``.
+    ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share. ``PADDLELIKE_CHECKPOINT_DIR``: the
+    directory of trainer 0's saves, to which servers can go back; they may write below it (``save_roots``; by
+    default the working directory). ``PADDLELIKE_LOG_INTERVAL`` (s, 60): the time between two lines of a
+    server's log. ``PADDLELIKE_JOB_ATTEMPT`` (0): the number of restarts of the job so far, which servers
+    report to other launchers.
     """
 
     limits: Limits = field(default_factory=Limits)

@@ -44,7 +44,7 @@ def connect_workers(program: Program, executor: Executor) -> TrainerWorkers:
 def distribute_training(program: Program, startup: Program, *, sync_mode: bool) -> Share | None:
     """Return this process's share of a network with its optimizer, by the role in its environment.
 
-    Return None for a process that belongs to no job (the hook of that name).
+    Return None for a process without a job. It is the hook of the same name.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """``fluid.layers``: the layers of networks.
 
 A layer is a function that appends operators to the default program and returns variables. The layers are in
-folders by family; the names of this package are those that the families' modules list.
+folders by family; this package has the public names of all of them.
 
 Parameters
 ----------

@@ -1,7 +1,7 @@
 """``fluid.layers.collective``: layers that exchange values with the other workers of a job.
 
-Scripts that train by collectives seldom call them: the transpilers put the operators into the program.
-Every worker runs them at the same place of its program.
+Scripts seldom call these layers: the transpilers put the operators into the program. Every worker runs them
+at the same place of its program.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ def emit_all(
 ) -> tuple[Variable, ...]:
     """Append one operator with several outputs, and return them.
 
-    ``outputs`` maps slots to dtypes, in the order in which the variables are created. ``constant`` says
-    whether gradients stop at all of the outputs, or at which.
+    ``outputs`` maps slots to dtypes, in the order in which the variables are created. Gradients stop at all
+    outputs if ``constant`` is True, or at the outputs that it names.
     """
     if helper is None:
         helper = LayerHelper(type if layer is None else layer, name=name)

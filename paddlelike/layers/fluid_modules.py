@@ -1,7 +1,7 @@
 """Fluid's modules below ``fluid.layers``, and the public names of each.
 
-Here the layers are in folders by family. ``layers.nn``, ``layers.control_flow`` and the other modules with a
-name of Fluid's list the names that Fluid 1.8 lists there, as far as they exist here.
+The layers are in folders by family. ``layers.nn``, ``layers.control_flow`` and others of Fluid's modules list
+the names that Fluid 1.8 lists there, as far as they exist here.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ _create_weight_normalized: Final[Hook[[LayerHelper, WeightNormParamAttr, list[in
 class LayerHelper:
     """One call of a layer.
 
-    ``layer_type`` names the layer (``fc``); ``name`` is taken literally, None becomes ``fc_0``. The
-    other keywords are kept for the methods that need them: ``input``, ``act``, ``param_attr``,
-    ``bias_attr``. Layers that a script defines may use it as in Fluid.
+    ``layer_type`` names the layer (``fc``); ``name`` is taken literally, None becomes ``fc_0``. The other
+    keywords are kept for the methods that need them: ``input``, ``act``, ``param_attr``, ``bias_attr``.
+    Scripts may use it for their own layers, as in Fluid.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ class LayerHelper:
     ) -> Any:
         """Create a parameter in the main program, initialize it in the startup program, and return it.
 
-        Returns None when ``attr`` is False. A parameter that exists under the name is shared. Raises
-        GraphError when it has another shape or dtype.
+        Return None when ``attr`` is False. An existing parameter of this name is shared. Raises GraphError
+        when it has another shape or dtype.
         """
         attr = copy.copy(ParamAttr._to_attr(attr))
         if attr is False:

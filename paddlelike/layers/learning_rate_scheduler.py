@@ -151,8 +151,8 @@ def polynomial_decay(
 ) -> Variable:
     """Return a rate that falls to ``end_learning_rate`` as ``(1 - step / decay_steps) ** power``.
 
-    Operators ``increment``, ``elementwise_min`` and ``elementwise_pow``. After ``decay_steps`` it is
-    constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
+    Operators ``increment``, ``elementwise_min`` and ``elementwise_pow``. After ``decay_steps`` the rate is
+    constant; with ``cycle``, ``decay_steps`` grows to its next multiple instead.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def copy_mutable_vars(structure: Structure) -> Structure:
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """Raise ValueError unless two nested values have leaves in the same places.
 
-    With ``check_types`` a list in the place of a tuple, or another class of dict, is a TypeError.
+    With ``check_types``, raise TypeError for a list in the place of a tuple, or for another class of dict.
     """
     if not have_same_structure(nest1, nest2):
         raise ValueError(f"expected two values of the same structure, got {nest1!r} and {nest2!r}")
@@ -111,7 +111,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
 def convert_to_list(value: Any, n: int, name: str, dtype: type = int) -> list[Any]:
     """Return ``value`` as a list of length ``n``; a single number is repeated.
 
-    Raises ValueError, which names the argument ``name``, for another length or other items.
+    Raises ValueError for another length or other items; the message names the argument ``name``.
 
     >>> convert_to_list(3, 2, "stride"), convert_to_list((1, 2), 2, "stride")
     ([3, 3], [1, 2])

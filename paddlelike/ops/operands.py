@@ -117,7 +117,7 @@ def check_shape_attr(op: str, shape: Sequence[int], *, unknown: bool = False) ->
 def infer_sizes(
     op: str, shape: Sequence[int], tensor: Spec | None, tensors: Sequence[Spec]
 ) -> tuple[int, ...]:
-    """Return the shape as far as it is known at build time; if tensors hold it, only the rank is known.
+    """Return the shape as far as it is known at build time; if tensors give it, only the rank is known.
 
     Raises ShapeError when nothing gives a shape.
     """

@@ -17,8 +17,8 @@ class Cvm(OpDef):
     """``Y``: X with the logarithms of its first two columns, or without these columns.
 
     X ``(N, D)`` begins with the counts of shows and of clicks; with ``use_cvm`` these become ``log(show +
-    1)`` and ``log(click + 1) - log(show + 1)``. As in Paddle, CVM ``(N, 2)`` takes the place of the gradient
-    of the first two columns: the parameter server counts by it. Each sequence has one row of CVM.
+    1)`` and ``log(click + 1) - log(show + 1)``. As in Paddle, CVM ``(N, 2)``, with one row per sequence,
+    replaces the gradient of the first two columns: the parameter server counts by it.
     """
 
     type = "cvm"
@@ -63,10 +63,10 @@ class Cvm(OpDef):
 class FilterByInstag(OpDef):
     """``Out``: the instances of Ins with a tag of Filter_tag.
 
-    Ins ``(N, D)``: an instance is a row or, if ``is_lod``, a sequence; Ins_tag ``(T, 1)`` int64: the tags,
-    one sequence per instance; Filter_tag ``(F,)`` int64. LossWeight ``(M, 1)``: 1 for each of the M
-    instances that are left; IndexMap ``(M, 3)``: where each begins in Out and in Ins, and its length. When
-    none is left, Out is one row of ``out_val_if_empty`` with a LossWeight of 0.
+    An instance is a row of Ins ``(N, D)`` or, if ``is_lod``, a sequence. Ins_tag ``(T, 1)`` int64 has one
+    sequence of tags per instance; Filter_tag is ``(F,)`` int64. LossWeight ``(M, 1)`` is 1 for each of the M
+    instances that are left. IndexMap ``(M, 3)`` holds their starts in Out and in Ins, and their lengths. When
+    no instance is left, Out is one row of ``out_val_if_empty`` with a LossWeight of 0.
     """
 
     type = "filter_by_instag"

@@ -1,7 +1,7 @@
 """Saving and loading with parameter servers: trainer 0 writes a directory, every server loads its rows of it.
 
 The directory is the one a single process would write: a file per variable of the user's program, whole, in
-    Paddle's format, whatever the number of servers: any number of servers, or none, can continue with it.
+    Paddle's format. Any number of servers, or none, can continue with it.
 Only a table that is sharded by id has a file per server, ``__lookup_table__/<table>_<server>``.
 
 :mod:`.partitions` and :mod:`.local` plan the saves and loads of a program in this process, :mod:`.view` gives

@@ -1,10 +1,10 @@
 """Gather variables whose slices are on servers into one file each, while the file is written.
 
-Either trainer 0 pulls everything, one piece at a time; or, where all processes see the same directory,
-trainer 0 writes the header of each large file and every server writes its own rows at their offset. The files
-are the same.
+Where all processes see the same directory, trainer 0 writes the header of each large file, and every server
+writes its own rows at their offset. Otherwise trainer 0 pulls everything, one piece at a time. The files are
+the same.
 
-:mod:`.streams` has the large variables, :mod:`.tables` the tables that are sharded by id.
+:mod:`.streams` gathers large variables, :mod:`.tables` tables that are sharded by id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The operators of Fluid's own save programs: recv_save and checkpoint_notify.
 
-``fluid.io.save_persistables`` does without them, since it writes everything in one transaction; they are for
+``fluid.io.save_persistables`` does not use them, since it writes everything in one transaction; they are for
 programs that hold them. Each replaces its files as a whole.
 """
 

@@ -67,7 +67,7 @@ class OneByOne:
 def connect_servers(executor: Any, program: Program) -> Servers:
     """Return the servers of a trainer's program; connect to them if ``executor`` has not done so.
 
-    With geo-SGD they then have every step of this trainer, including those since its last exchange.
+    With geo-SGD, the steps since this trainer's last exchange are sent too.
 
     Raises
     ------

@@ -1,10 +1,9 @@
 """Tables that are sharded by id: ``__lookup_table__/<table>_<i>`` has the rows with ``id % servers == i``.
 
-A shard is a file of SelectedRows: the ids met so far, and room for as many rows as the server may come to
-keep. Rows that no id uses yet hold initial values. Any number of servers can continue with a table: the same
-number of servers read their own files; with another number, each server searches all ids and keeps its own.
-From a whole table (which a single process wrote) server i of n takes every n-th row. A single process joins
-the shards.
+A shard is a file of SelectedRows: the ids met so far, and as many rows as the server may ever keep. Rows
+without an id hold initial values. Any number of servers can continue with a table. The same number of servers
+read their own files; with another number, each server searches all shards for its ids. From a whole table,
+written by a single process, server i of n takes every n-th row. A single process joins the shards.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ class Shards:
     def _parts(self, table: str, height: int, whole: object) -> list[Held] | Unreadable:
         """Return the shards of the last save; none if that save wrote the whole table or nothing.
 
-        A save by fewer servers leaves shards of an earlier one.
+        A save by fewer servers leaves shards of an earlier save in place.
         """
         newer = "shards" if whole is None else self._newer_form(table)
         if newer == "whole":

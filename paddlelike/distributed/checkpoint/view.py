@@ -18,8 +18,8 @@ from paddlelike.storage.manifest import Manifest
 class View:
     """The contents of a directory for the load of a server's program.
 
-    Every file is compared with the placement (element type and shape of the whole variable) before any of its
-    rows are read; a size other than the manifest's gives a warning. Then only the server's own rows are read.
+    Every file is compared with the placement (dtype and shape of the whole variable) before any of its rows
+    are read. A size that differs from the manifest gives a warning. Only the server's own rows are read.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class View:
 def _name_values(contents: Positional) -> None:
     """Name the values of a combined file as the manifest does.
 
-    The server's program has other variables than the program that saved, so its names cannot be used.
+    The server's program has other variables than the saved program, so its names cannot be used.
 
     Raises
     ------

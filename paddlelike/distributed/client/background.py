@@ -1,7 +1,8 @@
 """A thread that pushes the gradients of several steps together while the next ones are computed.
 
 It merges, waits and pulls like ``AsyncCommunicator`` of Fluid 1.8.5,
-``operators/distributed/communicator.cc``; there, each gradient has a task and each pull another thread.
+``operators/distributed/communicator.cc``, but in one thread: Fluid has a task for each gradient and another
+thread for pulls.
 """
 
 from __future__ import annotations

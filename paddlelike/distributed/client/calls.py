@@ -65,8 +65,7 @@ class Calls:
     def make_call(self, call: Call) -> Reply:
         """Make a call; return the reply.
 
-        Raises RemoteError without a reply, FormatError for a malformed one, and the errors of the
-        payload.
+        Raises RemoteError without a reply, FormatError for a malformed reply, and the errors of the payload.
         """
         channel = self._channels[call.server]
         direct = channel.open_direct(call.timeout)

@@ -30,8 +30,8 @@ Array = np.ndarray[Any, Any]
 class Client(Transfers):
     """One trainer of a job.
 
-    Its methods are called by one thread at a time. Every method that calls servers raises FaultError where
-    the job is lost, and RoundRolledBack where the servers went back to a save instead.
+    Only one thread at a time may call its methods. Every method that calls servers raises FaultError if the
+    job is lost, and RoundRolledBack if the servers went back to a save instead.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Client(Transfers):
     def stage(self, endpoint: str, name: str, value: Value) -> None:
         """Add a gradient (or a block of its rows) to the next push to a server.
 
-        A push begins as soon as there is enough to send, and sends further gradients as they come.
+        A push begins as soon as there is enough data to send, and sends further gradients as they are staged.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Client(Transfers):
     def push(self) -> None:
         """Push the staged gradients; in synchronous training, end the step.
 
-        A synchronous step pushes to all servers, then has the round applied and pulls its parameters.
+        A synchronous step pushes to all servers, commits the round and pulls its parameters.
 
         Raises
         ------
@@ -287,8 +287,8 @@ class Client(Transfers):
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
         """Record that the servers have rolled back to a save.
 
-        Within a step (``in_step``) of a loop that follows, discard the rest of the step. Elsewhere,
-        as in a save, raise RoundRolledBack.
+        Within a step (``in_step``) of a loop over :func:`resumable_steps`, discard the rest of the step.
+        Elsewhere, as in a save, raise RoundRolledBack.
         """
         if reached:
             return

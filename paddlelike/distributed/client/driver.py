@@ -44,7 +44,7 @@ class _Begun(NamedTuple):
 class Driver:
     """Drives the state machine of one trainer: makes its calls and reports their results.
 
-    Goals of several threads take turns.
+    Only one goal at a time is pursued; threads wait for their turn.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class Driver:
     def reach(self, goal: Goal, payload: Payload | None = None, *, is_small: bool = False) -> bool:
         """Set a goal and call all servers concurrently until it is reached.
 
-        ``is_small`` says that at most ``SMALL`` bytes travel to and from one server. Returns False if the
-        servers went back to a save instead; ``values`` then holds its parameters.
+        ``is_small`` says that at most ``SMALL`` bytes travel to and from one server. Return False if the
+        servers went back to a save instead; ``values`` then holds the parameters of that save.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Driver:
     def begin(self, goal: Goal, payload: Payload, abandon: Callable[[], None]) -> None:
         """Set a goal whose calls run until :meth:`finish`, while the caller computes the data to send.
 
-        ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises the errors of
+        When another goal comes first, ``abandon`` makes ``payload`` end these calls. Raises the errors of
         :meth:`reach`.
         """
         with self._turn.hold():
@@ -199,7 +199,8 @@ class Driver:
     def _start_pushers(self) -> None:
         """Start a thread for each server.
 
-        They are not in the pool: a script that fails during a step would wait for the pool at its end.
+        The threads are not in the pool, because a script that fails during a step would wait at its end for
+        the pool.
         """
         for server in range(len(self.endpoints)):
             orders: queue.SimpleQueue[bool] = queue.SimpleQueue()

@@ -1,9 +1,9 @@
 """Geo-SGD of one trainer: the changes that it sends, and the changes of other trainers that it adds.
 
-Every ``push_nums`` steps, a trainer sends the difference since the last exchange, divided by the number of
-trainers, to the servers, which add it up; then it receives the sums of the others. Of a table it sends only
-the rows that were looked up, and receives only the rows that changed since. Fluid does so in threads beside
-the training; here a step waits for it, so that it is known which steps the servers have.
+Every ``push_nums`` steps, a trainer sends its changes since the last exchange to the servers, divided by the
+number of trainers. The servers add them up, and the trainer receives the sums of the others. For a table it
+sends only the rows that were looked up, and receives only the rows that changed. Fluid exchanges in
+background threads; here a step waits for the exchange, so that it is known which steps the servers have.
 
 Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``, which reads int64
 ids as int32 and so sends half of the rows. Here all rows that were looked up are sent.

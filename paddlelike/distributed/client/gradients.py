@@ -26,8 +26,8 @@ class Abandoned(Exception):  # noqa: N818  (ends the calls of a step; nobody els
 class Gradients:
     """The gradients of one step by server, and the push that sends them.
 
-    One thread puts gradients; a thread for each server sends them. They are kept until the step is over, so
-    that a call that fails can be repeated from the beginning.
+    One thread adds gradients; a thread for each server sends them. Gradients are kept until the step is over,
+    so that a failed call can be repeated from the beginning.
 
     Parameters
     ----------
@@ -116,8 +116,7 @@ class Gradients:
     def _yield_items(self, server: int, announced: set[int]) -> Iterator[Item]:
         """Yield the gradients for a server as they come. Raises Abandoned.
 
-        If the header does not say how many selected rows there are, a note with their count precedes
-        them.
+        If the header does not contain the number of selected rows, a note with their count precedes them.
         """
         outbox = self.outboxes[server]
         count = 0

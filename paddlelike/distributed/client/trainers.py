@@ -27,8 +27,8 @@ _clients: weakref.WeakKeyDictionary[Scope, dict[int, Client]] = weakref.WeakKeyD
 def find_client(scope: Scope, trainer: int, block: Block) -> Client:
     """Return the client of trainer ``trainer`` (an id) whose parameters are in ``scope``.
 
-    Connects to the servers that the operators of ``block`` name, if it is not connected, or was interrupted
-    in a call: then it continues as a trainer does that is started again.
+    A client that is not connected, or was interrupted in a call, connects to the servers that the operators
+    of ``block`` name. After an interrupt it continues like a restarted trainer.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Training by collectives: every worker has all parameters, and adds up the gradients of all workers.
 
-``transpiler`` makes the programs, as Fluid's ``transpiler.collective``; the other modules carry out their
-operators by JAX's distributed runtime, in the process's one :class:`~.workers.Workers`.
+``transpiler`` makes the programs, like Fluid's ``transpiler.collective``. The other modules carry out their
+operators by JAX's distributed runtime; a process has one :class:`~.workers.Workers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def find_workers() -> JobWorkers:
 def join_workers() -> None:
     """Join the job that the environment describes, if any, before JAX computes anything.
 
-    After that, this function joins no job. It is the hook of the same name.
+    Later calls do nothing. It is the hook of the same name.
     """
     if os.environ.get("PADDLE_TRAINER_ENDPOINTS"):
         from paddlelike.distributed.collective import workers

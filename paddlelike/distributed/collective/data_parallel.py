@@ -1,7 +1,7 @@
 """The program that one worker runs of ``CompiledProgram.with_data_parallel`` (mode nccl2).
 
-Fluid's compilation adds the gradients up without operators in the program; here a copy with such operators
-runs.
+Fluid's compilation adds up gradients without operators in the program. Here a copy of the program with such
+operators runs.
 """
 
 from __future__ import annotations

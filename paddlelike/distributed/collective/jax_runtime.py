@@ -1,7 +1,7 @@
 """JAX's distributed runtime, as one worker uses it: joining a job, its exchanges, and signs of life.
 
-Between CPUs XLA exchanges through gloo, between GPUs through NCCL. Worker 0 runs JAX's coordinator, which
-also keeps a few texts by name: there workers write signs of life, and a note when they leave.
+XLA uses gloo between CPUs and NCCL between GPUs. Worker 0 runs JAX's coordinator, which also keeps a few
+texts by name. Workers write signs of life there, and a note when they leave.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def stdout_to_stderr() -> Iterator[None]:
 def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
     """Make this process end with the exit code for restarts if JAX's runtime aborts it.
 
-    JAX aborts when the coordinator is lost, and in worker 0 when not all join in time; no option prevents it.
-    Return an object that must live as long as the process.
+    JAX aborts when the coordinator is lost, and in worker 0 when some worker does not join in time; no option
+    prevents it. Return an object that must live as long as the process.
     """
     others = " or ".join(map(job.name, range(1, job.size)))
 

@@ -15,7 +15,7 @@ from paddlelike.errors import RoleError
 class Job:
     """The workers' endpoints in the order of their ranks, and the rank of this process.
 
-    The first endpoint is where JAX's runtime coordinates the job; the others are names of workers.
+    JAX's runtime coordinates the job at the first endpoint; the other endpoints only name workers.
     """
 
     endpoints: tuple[str, ...]
@@ -34,8 +34,8 @@ class Job:
 def make_job(endpoints: Sequence[str], rank: int) -> Job:
     """Return a job.
 
-    Raises RoleError for a worker beyond this machine without ``PADDLELIKE_INSECURE=1``: neither JAX's runtime
-    nor gloo encrypts, or asks who connects.
+    Raises RoleError for a worker on another machine without ``PADDLELIKE_INSECURE=1``, since neither JAX's
+    runtime nor gloo encrypts or authenticates.
     """
     job = Job(tuple(one.strip() for one in endpoints), rank)
     beyond = [one for one in job.endpoints if not is_loopback(one.rpartition(":")[0])]

@@ -1,8 +1,8 @@
 """The meeting of a job's workers, before JAX's runtime joins them.
 
 JAX aborts a process if its coordinator cannot listen or the wait is too long, without naming the missing
-worker. So worker 0 first listens at its endpoint itself. Each other worker connects there, sends one line,
-``worker RANK of COUNT``, and reads lines: ``waits RANKS`` with the missing workers each second, then ``go``;
+worker. So worker 0 first listens at its endpoint itself. Each other worker connects there and sends the line
+``worker RANK of COUNT``. It reads a line ``waits RANKS`` with the missing workers each second, then ``go``,
 or ``ends RANKS`` at the deadline, or ``refused WHY``.
 """
 

@@ -1,7 +1,7 @@
 """This process as a worker of a job: its thread for exchanges, its signs of life, its end.
 
-A worker that is killed closes its connections, and the exchange of the others fails; one that is stopped or
-cut off leaves no signs of life. Either way the others find out who it is, and end with a FaultError.
+When a worker is killed, its connections close and the exchange of the others fails. A worker that is stopped
+or cut off gives no signs of life. In both cases the others end with a FaultError that names it.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ class Member:
 def _listen_at(job: Job) -> Iterator[None]:
     """Listen at this worker's endpoint while it joins: worker 0 of some scripts waits for that, as in Fluid.
 
-    It answers no connection. Worker 0 has the meeting and JAX's coordinator there; an unusable address is
-    ignored.
+    Connections are not answered. Worker 0 does not need this: the meeting and JAX's coordinator listen at its
+    endpoint. An unusable address is ignored.
     """
     host, _, port = job.endpoints[job.rank].rpartition(":")
     with ExitStack() as stack:

@@ -1,9 +1,9 @@
 """Ownership of optimizer state by workers (``ReduceStrategy.Reduce``), and the program of each worker.
 
-Each parameter has an owner, chosen as Fluid does among its devices: the worker with the fewest elements so
-far. Owners alone run a parameter's update and hold its state; gradients that nothing else reads are summed
-for the owner alone, and updated parameters are gathered from all owners. Some parameters stay with all
-workers: those that other operators write too, and those of sparse gradients.
+Each parameter has an owner: the worker with the fewest elements so far, as Fluid chooses among its devices.
+Only the owner runs a parameter's update and holds its optimizer state. Gradients that nothing else reads are
+summed for the owner alone, and updated parameters are gathered from all owners. Parameters that other
+operators write too, and those with sparse gradients, stay with all workers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Sharding:
 def plan_sharding(program: Program, workers: int, gradients: Iterable[str]) -> Sharding:
     """Assign the parameters and optimizer states of a program to ``workers``.
 
-    ``gradients`` are the gradients of the backward pass.
+    ``gradients`` are those of the backward pass.
     """
     block = program.global_block()
     updates = {name: chain for name, chain in _find_updates(block).items() if _is_dense(block, chain)}
@@ -95,8 +95,8 @@ def _is_update(op: Operator) -> bool:
 def _find_updates(block: Block) -> dict[str, list[int]]:
     """Return, for each parameter, its update operator and the operators that depend on it.
 
-    Parameters are left out if another operator reads or writes their state, or reads their values before all
-    are gathered.
+    A parameter is left out if another operator reads or writes its state, or reads the parameter before it is
+    gathered.
     """
     writers: dict[str, list[int]] = {}
     for index, op in enumerate(block.ops):

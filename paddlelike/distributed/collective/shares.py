@@ -1,10 +1,10 @@
 """Optimizer state divided among the workers: each sends its part to a worker that saves.
 
-A worker that saves asks each owner, through the texts that JAX's coordinator keeps: a request names
+A worker that saves writes a request to each owner into the texts that JAX's coordinator keeps. It names
 variables, and the counts of completed steps and of loads since then. A thread of the owner waits until the
-owner's counts are equal, and answers with the variables' types and shapes, an address, and a token for one
+owner's counts are equal. It answers with the variables' dtypes and shapes, an address, and a token for one
 connection that sends the elements. No owner can be a step ahead, since a step needs all workers. The elements
-go into temporary files, which the scope holds as arrays until the next step.
+go into temporary files; the scope holds them as arrays until the next step.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ _CONNECT: Final = 10.0  # seconds
 class Shares:
     """This worker's part of the state.
 
-    ``watch(begin)`` raises the error for a lost worker, if there is one; ``fail(error)`` waits until there is
-    one.
+    ``watch(begin)`` raises the error for a lost worker, if any; ``fail(error)`` waits until a worker is lost.
     """
 
     def __init__(self, job: Job, notes: Notes, ending: Event, watch: _Watch, fail: _Fail) -> None:

@@ -266,7 +266,7 @@ class SingleProcessMultiThread(GradAllReduce):
 def is_transpiled(program: Program) -> bool:
     """Return whether a program already joins a job or adds up gradients in place.
 
-    Sums of other variables are the network's own: layers whose parameters are split over the workers.
+    Sums of other variables may belong to the network, in layers whose parameters are split over the workers.
     """
     return any(
         op.type == "c_comm_init"
@@ -287,7 +287,7 @@ def scale_loss_gradient(block: Block, workers: int) -> None:
 def add_up_gradients(block: Block, gradients: Sequence[str], sharding: Sharding | None = None) -> None:
     """Add gradients up over the workers before the first update, once for all local copies.
 
-    With ``sharding``, the gradients that are summed for one worker alone are included.
+    With ``sharding``, this includes the gradients that are summed for one worker alone.
     """
     at = _find_update(block)
     role = {_ROLE: OpRole.Optimize}

@@ -1,9 +1,9 @@
 """The worker of this process in its job, which carries out collective operators.
 
-Exchanges run in a thread of their own, in the order of the program. Sums whose results are not read before
-the next ``c_sync_comm_stream`` are joined, 4 MiB for one exchange and more from 32 workers on, and run beside
-the computation. Only the program, its shapes and the number of workers decide which sums are joined, so
-results do not depend on timing.
+One thread runs the exchanges, in the order of the program. Sums whose results are not read before the next
+``c_sync_comm_stream`` overlap the computation. They are joined to exchanges of 4 MiB, or more from 32 workers
+on. Only the program, its shapes and the number of workers decide which sums are joined, so results do not
+depend on timing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JobWorkers:
     def join(self, endpoints: Sequence[str], rank: int) -> None:
         """Join the job at these endpoints as worker ``rank``.
 
-        Raises RoleError for another job than the process is in, DeadlineError when workers do not come,
+        Raises RoleError when the process is in another job, DeadlineError when workers do not join in time,
         ExtraMissingError without JAX.
         """
         job = make_job(endpoints, rank)
@@ -170,8 +170,7 @@ class JobWorkers:
     def count_step(self, scope: Scope, sharding: Sharding) -> Iterator[None]:
         """Count a step with divided optimizer state, at the end of the ``with`` block.
 
-        State of other workers is released from the scope, and this worker's own is given to workers that
-        save.
+        The scope drops the state of other workers; workers that save may get this worker's state.
         """
         shares = self._find_member().find_shares()
         shares.release(scope, sharding)
@@ -181,7 +180,7 @@ class JobWorkers:
     def find_others(self, scope: Scope, sharding: Sharding) -> list[str]:
         """Return the names of the state that other workers hold while this one trains in the scope.
 
-        There are none where this process is in no job, or trains in another scope.
+        The result is empty outside of a job, and for a scope in which this process does not train.
         """
         if self._member is None or not self._member.find_shares().may_release(scope):
             return []
@@ -215,9 +214,9 @@ class JobWorkers:
     def share(self, scope: Scope, program: Program, made: Program) -> None:
         """Give all workers the persistables of worker 0, before the first run of a program in a scope.
 
-        ``made``, their source, is created again when one worker changes the program, for example for an
-        export; that needs no exchange. State that all workers loaded stays. Raises GraphError where only some
-        have loaded.
+        When one worker changes the program, for example for an export, the persistables' source ``made`` is
+        created again without an exchange. State that all workers loaded stays. Raises GraphError if only some
+        workers have loaded.
         """
         shared = self._shared.setdefault(scope, weakref.WeakSet())
         if self._find_job().size == 1 or program in shared:

@@ -119,8 +119,8 @@ class Fleet:
         """Return this trainer's share of a list: consecutive items; the first trainers take one more if
         uneven.
 
-        Of five files the first of two trainers gets three. (In Python 3 Fluid 1.8.5 fails here: it divides
-        with ``/``.)
+        With five files and two trainers, the first one gets three. (Fluid 1.8.5 fails here in Python 3: it
+        divides with ``/``.)
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Numbered checkpoints of fleet's workers: all persistables in one file, and the epoch that was completed.
 
-``PATH/__paddle_fleet_checkpoint__.N`` holds ``_paddle_fleet_param__`` and ``fleet_train_status``, as Fluid.
-A file system that scripts pass as ``fs`` (``paddle.distributed.fs_wrapper``) may keep them elsewhere: then
-they are written to and read from a local directory, which is uploaded or downloaded whole.
+As in Fluid, ``PATH/__paddle_fleet_checkpoint__.N`` holds ``_paddle_fleet_param__`` and
+``fleet_train_status``. A file system passed as ``fs`` (``paddle.distributed.fs_wrapper``) may keep them
+elsewhere. Then a local directory is uploaded or downloaded as a whole.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read_checkpoint(
 ) -> TrainStatus | None:
     """Load the newest checkpoint. Return its position, or None without a checkpoint.
 
-    Raises LoadError for a damaged one, and where there is none unless ``ignore_empty``.
+    Raises LoadError for a damaged checkpoint, and without a checkpoint unless ``ignore_empty``.
     """
     number = find_last_checkpoint(path, fs)
     if number < 0:

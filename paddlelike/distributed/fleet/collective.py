@@ -280,8 +280,8 @@ class Collective(Fleet):
     ) -> TrainStatus | None:
         """Load the newest checkpoint below ``path``, on every worker; return its position in training.
 
-        Without a checkpoint, return None unless ``ignore_empty`` is False. The files that ``fs``
-        downloads are kept below ``local_cache_path`` meanwhile, by ``trainer_id``.
+        Without a checkpoint, return None unless ``ignore_empty`` is False. Files downloaded by ``fs`` are
+        kept below ``local_cache_path`` during the load, by ``trainer_id``.
 
         Raises
         ------

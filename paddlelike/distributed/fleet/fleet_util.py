@@ -1,7 +1,7 @@
 """``fluid.incubate.fleet.utils.fleet_util``: functions for scripts of pslib around a pass over their data.
 
-Saves go below ``output_path``, as in Fluid: ``DAY/PASS`` all, ``DAY/delta-PASS`` and ``DAY/base`` to serve.
-Done files are read and written by Hadoop's command.
+As in Fluid, saves go below ``output_path``: all to ``DAY/PASS``, models to serve to ``DAY/delta-PASS`` and
+``DAY/base``. Done files are read and written by Hadoop's command.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FleetUtil:
     ) -> list[Any]:
         """Return AUC, bucket error, MAE, RMSE, actual and predicted CTR, COPC, mean q and count.
 
-        They include all trainers. Nine times None where a variable is missing.
+        They cover all trainers. Where a variable is missing, all nine are None.
         """
         scope = _scope(scope)
         names = (sqrerr_name, abserr_name, prob_name, q_name, pos_ins_num_name, total_ins_num_name)
@@ -405,8 +405,8 @@ class FleetUtil:
     ) -> list[list[str]]:
         """Return the parts of each pass of a day, such as "0005"; a part has ``split_interval`` minutes.
 
-        ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. The first and the
-        last number count. ``days`` has no effect. Raises ValueError for other ``hours``.
+        ``hours`` has a shell's form: "{0..23}", "{0,6,12}" or "6 7 8". Its first and last number are used.
+        ``days`` has no effect. Raises ValueError for other ``hours``.
         """
         if re.fullmatch(r"(\s*+(\d++|\{\d+(\.\.\d+|(,\d+)*)\}))+\s*", hours) is None:
             raise ValueError(

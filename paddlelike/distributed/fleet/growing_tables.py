@@ -21,8 +21,7 @@ DELTAS: dict[int, dict[str, Any]] = {0: {}, 1: {"delta": "base"}, 2: {"delta": T
 class TableFleet(Fleet):
     """A fleet whose servers work on growing tables, given by name or index.
 
-    Every trainer calls these methods at the same place; trainer 0 calls the servers, and all wait until it is
-    done.
+    Every trainer calls these methods at the same place. Trainer 0 calls the servers; the others wait for it.
     """
 
     main_program: Program | None

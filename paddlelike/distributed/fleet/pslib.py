@@ -1,7 +1,6 @@
 """``fluid.incubate.fleet.parameter_server.pslib``: pslib's interface on the servers of this package.
 
-Sparse tables are growing tables; training is asynchronous, by the optimizer that the script gives, for
-the tables as well.
+Sparse tables are growing tables. Training is asynchronous; the script's optimizer updates the tables too.
 
 Counters follow pslib's accessors (``distributed/table/downpour_accessor.cc`` of Paddle): each id of a batch
 counts a show, and a click where the label of its sample is 1. The label is the variable of
@@ -120,7 +119,7 @@ class _Copies:
     """The copies that a strategy's ``copy_table`` requests, made every ``batch_num`` batches of
     ``train_from_dataset``.
 
-    Tables are copied whole on the servers, variables in this trainer (``DownpourWorker::CopySparseTable`` and
+    Servers copy whole tables, this trainer copies variables (``DownpourWorker::CopySparseTable`` and
     ``CopyDenseVars`` in ``framework/downpour_worker.cc``).
     """
 
@@ -249,7 +248,7 @@ def _save_listed(table: str, path: str, whitelist: str, program: Program) -> Non
 def _describe(program: Program, updates: Any, strategy: Mapping[str, Any]) -> dict[str, Any]:
     """Return pslib's ``fleet._opt_info`` of ``minimize``: tables, their ids and their variables.
 
-    Growing tables come first, then a table of all dense parameters, and one of data_norm's sums.
+    Growing tables come first, then a table of all dense parameters, then a table of data_norm's sums.
     """
     main = fleet.main_program if fleet.main_program is not None else program
     tables = growing_tables.list_tables(program)

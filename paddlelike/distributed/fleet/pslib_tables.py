@@ -73,8 +73,8 @@ def grow_tables(program: Program, startup: Program, strategy: Mapping[str, Any])
 def _find_width(table: Variable, own: Mapping[str, Any]) -> int:
     """Return the columns of a table whose show and click the network does not get.
 
-    ``sparse_embedx_dim`` + 1, as in ``DownpourSGD`` of 1.8.5. Without that dim, later versions leave out two
-    declared columns, or none; a reshape tells which of them the network expects.
+    It is ``sparse_embedx_dim`` + 1, as in ``DownpourSGD`` of 1.8.5. Without that setting, later versions
+    leave out two declared columns or none; a reshape shows which of these the network expects.
     """
     block, width = table.block, table.shape[1]
     if "sparse_embedx_dim" in own:
@@ -91,7 +91,7 @@ def _find_width(table: Variable, own: Mapping[str, Any]) -> int:
 def _insert_clicks(block: Block, index: int, ids: Variable) -> tuple[str, int]:
     """Insert operators that repeat the click of each sample for all ids or sequences of the sample.
 
-    Return the name of the clicks, and the index behind the operators.
+    Return the name of the clicks, and the index after the operators.
     """
     like = {"dtype": "float32", "shape": (-1, 1), "stop_gradient": True}
     found, click = block.create_var(name=f"{ids.name}@CLICK", **like), block.var(_CLICK)
@@ -117,7 +117,7 @@ def _pull_sparse(
 ) -> Variable:
     """Return the rows of ids in the growing table ``name``, which counts shows and, from a variable, clicks.
 
-    The result does not have the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
+    The result lacks the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
     """
     entry = None
     if ctr_label_name:
@@ -163,8 +163,8 @@ def _embed(input: Variable, *args: Any, **how: Any) -> Variable:
 class fleet_embedding:  # noqa: N801  (pslib's name)
     """Inside a ``with``, ``fluid.layers.embedding`` and ``fluid.embedding`` look rows up in servers' tables.
 
-    ``click_name``: the variable with a click for each sample. None: clicks are not counted.
-    ``scale_sparse_grad`` has no effect: gradients are not scaled.
+    ``click_name`` is the variable with a click for each sample; None counts no clicks. ``scale_sparse_grad``
+    has no effect: gradients are not scaled.
     """
 
     click_name = ""

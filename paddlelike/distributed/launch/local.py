@@ -108,7 +108,7 @@ class LocalSlot:
             self.pid = None
 
     async def _kill_if_stopped(self, pid: int) -> None:
-        """Kill the process when it has been stopped for so long that it counts as lost.
+        """Kill the process when it has been stopped (SIGSTOP) for so long that it counts as lost.
 
         No other part of the program may wait for this process.
         """

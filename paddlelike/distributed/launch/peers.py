@@ -1,13 +1,12 @@
 """The other launchers of a job, and the attempts that their servers have reached.
 
-Where several launchers run the processes of one job, a lost process is first noticed by its own launcher, and
-later by the others, whose trainers find its servers restarted. If each restarted its processes at once, new
-trainers would find servers of the previous attempt and end, and the launchers could use up each other's
-restarts. So attempts are numbered, servers report theirs (``PADDLELIKE_JOB_ATTEMPT``, verb ``Status``), and
-every launcher joins the highest number that it sees: its workers start when the servers of the others have
-reached it too.
+A lost process is first noticed by its own launcher. The other launchers of the job notice it later, when
+their trainers find its servers restarted. If each launcher restarted at once, new trainers would find servers
+of the previous attempt and end, and the launchers could use up each other's restarts. So attempts are
+numbered, and servers report their number (``PADDLELIKE_JOB_ATTEMPT``, verb ``Status``). Every launcher joins
+the highest number that it sees; its workers start when the servers of the others have reached it too.
 
-The servers are asked by a child process, since gRPC's threads do not go with a process that forks::
+A child process calls the servers, because a process that forks must not have gRPC's threads::
 
     python -m paddlelike.distributed.launch.peers 10.0.0.2:6174,10.0.0.3:6174
 """

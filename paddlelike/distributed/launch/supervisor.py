@@ -2,11 +2,11 @@
 
 A job fails when one of its processes does. It is restarted as a whole, since a lost server takes its
 parameters with it and the other servers are at later rounds: every process starts again, and the script
-resumes from its last save. (Or only the process is restarted, where servers can roll back to a checkpoint.)
-A failure leads to a restart if the process was killed, or ended with ``RESTART`` (75, the ``EX_TEMPFAIL`` of
-sysexits.h), which is how trainers and servers end when others are lost. Any other exit code is an error of
-the script, which another attempt would only repeat. Servers end together, when all trainers have left; one
-that ends long before the others was stopped from outside, and counts as lost. Several launchers of one job
+resumes from its last save. (Where servers can roll back to a checkpoint, only the failed process is
+restarted.) A failure leads to a restart if the process was killed or ended with ``RESTART`` (75, the
+``EX_TEMPFAIL`` of sysexits.h): trainers and servers end so when others are lost. Any other exit code is an
+error of the script, which another attempt would repeat. Servers end together, when all trainers have left; a
+server that ends long before the others was stopped from outside, and counts as lost. The launchers of one job
 agree on the number of the attempt (see ``peers``).
 """
 

@@ -46,8 +46,8 @@ class DistributedVar(NamedTuple):
 class Overview(Placement):
     """A :class:`Placement` with the methods of Fluid's ``VarsDistributed``.
 
-    Tables sharded by id, averages and learning rates are not in Fluid's table, so these methods leave them
-    out. They return slices in the order in which they were given.
+    Like Fluid's table, these methods leave out tables sharded by id, averages and learning rates. They return
+    slices in the order in which they were given.
     """
 
     def __init__(self, slices: Iterable[Slice], *, endpoints: Sequence[str], trainers: int = 1) -> None:

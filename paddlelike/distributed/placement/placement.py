@@ -1,11 +1,11 @@
 """The placement of a job: the rows of each variable on each parameter server.
 
-The transpiler decides it once; trainers, servers, saving and loading all read the same table. A variable is
-cut along its first dim into blocks of consecutive rows; of a table that is sharded by id, server j of n keeps
-the rows j, j + n, j + 2n, ... Optimizer state is cut as the parameter it belongs to; scalars (powers of beta,
-the learning rate, counters) are whole on every server that needs them.
+The transpiler decides it once; trainers, servers, saves and loads read the same table. A variable is cut
+along its first dim into blocks of consecutive rows. A table sharded by id is different: server j of n keeps
+its rows j, j + n, j + 2n, ... Optimizer state is cut like its parameter. Scalars (powers of beta, the
+learning rate, counters) are whole on every server that needs them.
 
-Sources: ``VarsDistributed`` is what Fluid calls this table (``program._parameters_on_pservers``).
+Fluid's name for this table is ``VarsDistributed`` (``program._parameters_on_pservers``).
 """
 
 from __future__ import annotations

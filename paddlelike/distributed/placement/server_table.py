@@ -1,8 +1,8 @@
 """The variables of one server, indexed as they travel between the server and its trainers.
 
-A server reads the table off its own program, so that any program can be served, also one parsed from bytes. A
-trainer asks for it before anything else and compares the names and shapes in its own program with it.
-Entry ``i`` travels as array ``2 i``; the row ids of selected rows travel as array ``2 i + 1``.
+A server reads the table off its own program, so that any program can be served, even one parsed from bytes. A
+trainer first requests the table and compares it with the names and shapes in its own program. Entry ``i``
+travels as array ``2 i``; the row ids of selected rows travel as array ``2 i + 1``.
 """
 
 from __future__ import annotations

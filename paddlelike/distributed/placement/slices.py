@@ -16,8 +16,8 @@ __all__ = ["TABLE_FOLDER", "Slice", "shard_name"]
 class Kind(StrEnum):
     """The kind of a variable on a server, which decides how the variable is sent and who saves it.
 
-    A placement has every kind but ``GRADIENT`` and ``COUNTER``; a server, which reads kinds off its own
-    program, has all of them.
+    A placement has every kind but ``GRADIENT`` and ``COUNTER``. A server reads kinds off its own program and
+    has all of them.
     """
 
     PARAMETER = "parameter"  # trainers receive it after every round

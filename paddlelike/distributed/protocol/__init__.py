@@ -1,13 +1,13 @@
 """The protocol between trainers and servers: messages and two state machines.
 
-It has no sockets, no threads and no clock: the caller (:mod:`paddlelike.distributed.client` and
-:mod:`paddlelike.distributed.server`) passes the time in. :mod:`.messages` defines requests and replies,
-:mod:`.server` what a server replies and whose requests it accepts, :mod:`.trainer` what a trainer requests
-next, and how it brings the servers to one round.
+It has no sockets, no threads and no clock: the callers, :mod:`paddlelike.distributed.client` and
+:mod:`paddlelike.distributed.server`, pass the time in. :mod:`.messages` defines requests and replies.
+:mod:`.server` decides what a server replies and whose requests it accepts. :mod:`.trainer` decides what a
+trainer requests next, and how it brings the servers to one round.
 
-Guarantee of synchronous training, whatever is lost, repeated, late, killed or hung: the parameters are the
-same as after an undisturbed run, bit for bit, or an error names the endpoint or the trainers, in bounded
-time.
+Synchronous training guarantees one of two results, whatever is lost, repeated, late, killed or hung: the
+parameters are bit for bit those of an undisturbed run, or an error names the endpoint or the trainers in
+bounded time.
 
 ==============================  ====================  ======================================================
 fault                           detected by           consequence
@@ -28,7 +28,7 @@ a message arrives late          session, generation   it is refused
 another program, another job    digest, job           refused before anything is staged
 ==============================  ====================  ======================================================
 
-Asynchronous updates are applied at most once; a server that is lost loses the updates since its last save.
-Clocks matter in one place: of two processes of a trainer the one that started later is the newer one, also on
+Asynchronous updates are applied at most once; a lost server loses the updates since its last save. Clocks
+matter in one place: of two processes of one trainer, the one that started later counts as newer, even on
 another machine.
 """

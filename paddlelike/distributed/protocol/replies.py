@@ -108,12 +108,12 @@ class Refused(Reply):
 class HelloReply(Reply):
     """The position of the server, and what it has received from the caller.
 
-    ``base`` is the round this incarnation or generation began with; ``busy``: it is rolling back to it;
-    ``lost``: that failed, and it waits for another rollback; ``staged`` and ``marked``: the push and commit
-    of this trainer in the current round; ``checkpoints``: the rounds it can return to; ``completed``:
-    (trainer, round) of trainers that left; ``left`` counts those that ended; ``applied``: the caller's last
-    update (async); ``adopts``: it loaded a directory that does not record a round, and takes the round of the
-    other servers.
+    ``base`` is the round this incarnation or generation began with. ``busy`` says that the server is rolling
+    back to it, ``lost`` that this failed and it waits for another rollback. ``staged`` and ``marked`` are the
+    push and commit of this trainer in the current round; ``checkpoints`` are the rounds the server can return
+    to. ``completed`` lists (trainer, round) of trainers that left; ``left`` counts those that ended.
+    ``applied`` is the caller's last update (async). ``adopts`` says that the server loaded a directory
+    without a recorded round, and takes the round of the other servers.
     """
 
     base: int = header_field(read_integer)

@@ -1,9 +1,9 @@
 """Sum, mean and update of a large parameter as one pass, in parts that stay in the processor's cache.
 
-The block of a dense parameter in synchronous training is three operators: ``sum`` of the trainers' gradients,
-``scale`` by their count, and the optimizer's update. One after the other they go through memory three times.
-Here each part of the parameter sees the same operations in the same order, so that the results have the same
-bits; the sum takes the place of the first trainer's gradient. For 2.5 million elements and two trainers SGD
+In synchronous training the block of a dense parameter has three operators: ``sum`` of the trainers'
+gradients, ``scale`` by their count, and the optimizer's update. Run one by one, they go through memory three
+times. Here each part of the parameter sees the same operations in the same order, so the results have the
+same bits. The sum overwrites the first trainer's gradient. For 2.5 million elements and two trainers SGD
 takes 0.6 of the operators' time, Momentum 0.7, Adam 0.8. Small parameters are updated together:
 :mod:`paddlelike.distributed.server.grouped_updates`.
 """

@@ -1,9 +1,9 @@
 """Sum, mean and update of many small parameters together.
 
-A call of numpy takes longer than its work on a small gradient, and an operator even longer. The gradients of
-such parameters lie behind one another in a server's staging: sum and mean are one call for all of them, and
-the updates share the numbers of their formula. Every element sees the operations that the operators of its
-own block apply, in the same order, so that the results have the same bits.
+For a small gradient, calling numpy takes longer than its arithmetic, and running an operator even longer. A
+server stages the gradients of such parameters one after another in memory, so one call sums them all, and the
+updates are joined too. Every element sees the same operations in the same order as in its own block, so the
+results have the same bits.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) -> Mapping[str, Any] | None:
     """Return the position of a server when a directory was saved; None if the manifest has none.
 
-    A server that did not take part in the save (the number of servers has changed) begins with the common
-    round.
+    A server that did not take part in the save, because the number of servers has changed, begins with the
+    common round.
     """
     return find_position(locate(dirname).manifest(), endpoint)
 

@@ -16,7 +16,7 @@ from paddlelike.errors import SaveError
 def check_save_directory(directory: str, roots: Sequence[str], endpoint: str) -> None:
     """Raise SaveError unless a directory is one of ``roots`` or below one, with all links resolved.
 
-    The staging directory of a save into a root itself is beside that root, and is allowed too.
+    A save into a root itself has its staging directory beside that root; this is allowed too.
     """
     asked = Path(os.path.realpath(directory))
     if not any(_is_below(asked, Path(os.path.realpath(root))) for root in roots):

@@ -65,8 +65,8 @@ class Service(Workers):
     def take_memory(self, request: Push, patience: float) -> Contribution | Reply:
         """Return memory for a push, or Waiting if there is none for ``patience`` seconds.
 
-        The first trainer that the round waits for gets memory at once, so that the others get theirs in
-        the end. Raises the FrameError of :meth:`Staging.take`.
+        The first trainer that the round waits for gets memory at once, so the round completes and the others
+        get memory in turn. Raises the FrameError of :meth:`Staging.take`.
         """
         end = time.monotonic() + patience
         with self.changed.hold():

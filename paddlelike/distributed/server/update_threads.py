@@ -1,8 +1,8 @@
 """The work on the variables of a server, and the threads that do it.
 
-When :mod:`paddlelike.distributed.protocol` says so, one thread runs the program's blocks on the staged
-gradients and publishes the new version. It is the thread of the wire whose call completed the round (this
-saves a change of threads) or the thread that called ``exe.run``, which also does all other work.
+When a round is complete, one thread runs the program's blocks on the staged gradients and publishes the new
+version. It is the thread whose call completed the round (this saves a change of threads), or the thread that
+called ``exe.run``, which also does all other work.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Workers:
     def _find_loaded_directory(self) -> str | None:
         """Return the directory from which this server's parameters were loaded, or None.
 
-        Without parameters the optimizer state and schedules decide; without any variable, the directory that
-        the server was to load.
+        Without parameters, the optimizer state and schedules decide. Without any variable, return the
+        directory that the server was to load.
         """
         states = [e.name for e in self.served.table.having(*_STATE)]
         names = list(self.served.parameters.values()) or states

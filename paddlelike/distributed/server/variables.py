@@ -1,8 +1,8 @@
 """The variables of a server: read for trainers, updated by the blocks of the server's program.
 
-In synchronous training only the thread that runs the program writes them, and nobody reads while it does.
-In asynchronous training several threads run the blocks of parameters; a lock for each parameter keeps readers
-and the threads that run its block apart.
+In synchronous training only the thread that runs the program writes them, and no thread reads meanwhile. In
+asynchronous training several threads run the blocks of parameters; a lock for each parameter excludes readers
+while its block runs.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Variables:
         """Return the rows of ids in a growing table, or the initial rows of new ids, and one column of its
         state.
 
-        The column holds how often each id was shown so far, -1 for ids with rows.
+        The column holds the number of shows of each id so far, -1 for ids with rows.
         """
         with self.guard(table):
             rows, counts = self.find_growing(table), self.find_growing(self._served.growing[table][0])
@@ -160,7 +160,7 @@ class Variables:
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Shrink, clear, count or copy the growing tables, as ``request["do"]`` says.
 
-        Return a number for each table. ``count`` returns several numbers for each table, by their names.
+        Return a number for each table; ``count`` returns several, by name.
         """
         answer: dict[str, dict[str, float]] = {}
         if request["do"] == "copy":
@@ -233,7 +233,7 @@ class Variables:
     def apply_update(self, trainer: int, contribution: Contribution) -> None:
         """Apply one trainer's push: its step for the schedule, then each gradient by its own block.
 
-        Several threads may do so at once: they meet at the lock of each parameter.
+        Several threads may do so at once; each parameter has a lock.
 
         Raises
         ------
@@ -297,8 +297,8 @@ class Variables:
     def _start_counters(self) -> None:
         """Let the steps of all trainers together continue from the saved counter.
 
-        In a new job the first step is step 0, as in training without servers. (Its startup program gives the
-        counter a negative value and every trainer 1, so Fluid begins with the number of trainers.)
+        In a new job the first step is step 0, as in training without servers. (Fluid begins with the number
+        of trainers, since each trainer's count starts at 1.)
         """
         for counter, names in self._served.counters.items():
             done = max(int(self._ctx.read(counter)[0]), -1)

@@ -10,8 +10,8 @@ from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 def count_asynchronously(program: Program, startup: Program, job: Job) -> Variable | None:
     """Let every trainer count its steps, and the servers sum the counts.
 
-    Without rounds a server cannot count steps: ``increment`` becomes the sum of the trainers' counts.
-    Returns the counter that this trainer sends; None if no schedule counts.
+    Without rounds a server cannot count steps, so ``increment`` becomes the sum of the trainers' counts.
+    Return the counter that this trainer sends, or None if no schedule counts steps.
     """
     block, first = program.global_block(), startup.global_block()
     mine = None

@@ -52,8 +52,8 @@ class PSDispatcher:
 class HashName(PSDispatcher):
     """Places a variable by a hash of its name, independently of other variables.
 
-    The blocks of one variable are placed on consecutive servers, so that no server gets two of them. Fluid
-    1.8.5 cannot transpile with it (it calls ``var.name()``), and its hash differs from process to process.
+    The blocks of one variable are placed on consecutive servers, so that no server gets two of them. (Fluid
+    1.8.5 fails with this class: it calls ``var.name()``, and its hash differs between processes.)
 
     See Also
     --------

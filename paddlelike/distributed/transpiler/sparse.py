@@ -1,8 +1,8 @@
 """Tables on servers; trainers fetch only the rows that they look up.
 
-Of tables in blocks of rows (``is_sparse``) lookups become ``distributed_lookup_table``, of tables without a
-size ``distributed_sparse_embedding``. Of tables sharded by id (``is_distributed``) lookups become split_ids,
-prefetch, merge_ids, and gradients are split by id as well.
+Look-ups in tables that are cut into blocks of rows (``is_sparse``) become ``distributed_lookup_table``, those
+in growing tables ``distributed_sparse_embedding``. Look-ups in tables sharded by id (``is_distributed``)
+become split_ids, prefetch, merge_ids; gradients are split by id as well.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _rename(program: Program, new: Mapping[str, str]) -> None:
 def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]:
     """Return the order of sending: uncut variables are shuffled, to mix weights and biases on each server.
 
-    The shuffle is numpy's by the program's seed, as Fluid's; numpy's global generator is not used.
+    As in Fluid, numpy shuffles with the program's seed; numpy's global generator is not used.
     """
     order = list(range(len(trained)))
     if not job.config.slice_var_up:
@@ -226,7 +226,7 @@ def _place_pieces(plan: Plan) -> None:
 def make_control_variable(program: Program) -> Variable:
     """Return a new variable without a value, which orders operators.
 
-    As in Paddle, its description has no tensor, and so no element type and no shape.
+    As in Paddle, its description has no tensor, so it lacks dtype and shape.
     """
     block = program.global_block()
     variable = block.create_var(name=f"__control_var@{len(block.vars)}")

@@ -1,6 +1,6 @@
 """One server's shard of a table that is sharded by id: how it is updated, looked up and saved.
 
-The table is SelectedRows there: a row is created when it is first looked up. Its update is always sgd:
+The table is SelectedRows; a row is created when it is first looked up. Its update is always sgd, since
 ``minimize`` appends no other update for such a table.
 """
 

@@ -34,9 +34,9 @@ class Training:
 def find_training(program: Program) -> Training:
     """Return the training operators of a program.
 
-    Clipping belongs to trainers, which have whole gradients: its operators get the role Backward. Fluid 1.8.5
-    recognizes the clip of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers send
-    gradients that they never compute.
+    Trainers have whole gradients, so clipping is theirs: its operators get the role Backward. Fluid 1.8.5
+    recognizes only ``set_gradient_clip``; with an optimizer's ``grad_clip`` its trainers send gradients that
+    they never compute.
 
     Raises
     ------
@@ -131,8 +131,8 @@ def tables_read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]
 def find_table(program: Program) -> str | None:
     """Return the table that is sharded by id: ``embedding(is_distributed=True)``; None if there is none.
 
-    Raises GraphError when there are two, or when some lookups in it are not distributed or not sparse. Only
-    ``layers.embedding`` has such tables, in Fluid as well.
+    Raises GraphError when there are two, or when some lookups in it are not distributed or not sparse. As in
+    Fluid, only ``layers.embedding`` makes such tables.
     """
     for op in program.global_block().ops:
         if op.type == "lookup_table_v2" and op.attrs.get("is_distributed"):

@@ -1,7 +1,7 @@
 """DistributeTranspiler: turns a training program into a trainer's program and one for each server.
 
-:meth:`DistributeTranspiler.transpile` makes every decision; the other methods return the programs that follow
-from it, in any order and any number of times.
+:meth:`DistributeTranspiler.transpile` makes every decision. The other methods only return programs; they may
+be called in any order, any number of times.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calls between trainers and servers: gRPC for requests, direct connections for the arrays of training.
 
 A call has a verb (a string), a header (a JSON object) and a payload (parts of arrays);
-their meaning is defined by :mod:`paddlelike.distributed.protocol`. :mod:`.frames` describes the encoding,
-:mod:`.security` who may connect, :mod:`.idle` how calls of silent peers are bounded, :mod:`.direct` the
-connections beside gRPC.
+:mod:`paddlelike.distributed.protocol` defines their meaning. :mod:`.frames` describes the encoding,
+:mod:`.security` who may connect, :mod:`.idle` the time limits of silent calls, :mod:`.direct` the connections
+beside gRPC.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Channel:
     ) -> Callable[[], Header]:
         """Send a request over a connection of :meth:`open_direct`; return a function that gets the answer.
 
-        Both raise the errors of :meth:`call`. So one thread can have calls to several servers under way.
+        Both raise the errors of :meth:`call`. So one thread can call several servers at the same time.
         """
         return self._direct.start(direct, verb, head, parts, receiver, timeout)
 

@@ -1,8 +1,7 @@
 """gRPC's method handlers: read a call, give it to its verb, send the answer or a status.
 
-Each verb has two methods, which differ in the answer only: ``Verb`` answers with one message,
-``Verb.stream`` with as many as needed. Both read a stream, so that our own code waits for the first
-message too.
+Each verb has two methods: ``Verb`` answers with one message, ``Verb.stream`` with as many as needed. Both
+read a stream, so that our own code also bounds the wait for the first message.
 """
 
 from __future__ import annotations

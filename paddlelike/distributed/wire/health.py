@@ -17,7 +17,7 @@ def health_methods(read_message: Callable[[Iterator[bytes], Any], bytes]) -> dic
     """Return the method handlers of the health service, which needs no job token.
 
     ``read_message`` takes the messages of a call and its context, and returns the next message. The request
-    is read as a stream, so that the wait for it is bounded like every other.
+    is read as a stream, so that the wait for it is bounded like every other wait.
     """
     grpc = load_grpc()
 

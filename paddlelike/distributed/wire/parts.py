@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Part(NamedTuple):
-    """Bytes at ``offset`` of the array with number ``index`` on both sides.
+    """Bytes at ``offset`` of array ``index``; both sides use the same indices.
 
     ``data`` is a contiguous buffer. It is read while the call runs and must not change before the call ends.
     """

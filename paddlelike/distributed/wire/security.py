@@ -75,8 +75,8 @@ class Security:
     def from_environment(environment: Mapping[str, str] = os.environ) -> Security:
         """Return the settings of the environment.
 
-        They are PADDLELIKE_TLS_CA, _CERT and _KEY, PADDLELIKE_JOB_TOKEN, and PADDLELIKE_INSECURE=1. The
-        token file is used unless one of them is set.
+        The variables are PADDLELIKE_TLS_CA, _CERT and _KEY, PADDLELIKE_JOB_TOKEN, and PADDLELIKE_INSECURE=1.
+        Without any of them, the token file is used.
 
         Raises
         ------

@@ -39,8 +39,8 @@ def cond(
 ) -> Result:
     """Return the result of ``true_fn()`` if ``pred``, a bool of shape [1], is true, else of ``false_fn()``.
 
-    Both return the same structure of variables, or None. Each is built into a block of its own; only one
-    runs (operator ``conditional_block``).
+    Both functions return the same structure of variables, or None. Each is built into its own block, and a
+    run executes one of the blocks (operator ``conditional_block``).
 
     Parameters
     ----------

@@ -28,8 +28,9 @@ def Print(  # noqa: N802  (Fluid's name)
     """Return ``input``, which is printed whenever the program computes it (operator ``print``).
 
     The first ``first_n`` times (-1: always) ``summarize`` elements (-1: all) are printed after ``message``;
-    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose the
-    facts that are printed. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
+    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` add the
+    name, dtype, shape and LoD. ``print_phase`` is ``"forward"``, ``"backward"`` (print the gradient) or
+    ``"both"``.
 
     Parameters
     ----------
@@ -95,10 +96,10 @@ def py_func(
     """Call a Python function with the values of ``x``, and write its results to ``out`` (``py_func``).
 
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
-    variables or lists of them; the variables of ``out`` have a shape and a dtype already. ``backward_func``
-    takes the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and
-    returns one gradient per input, which may be None for an input whose gradients stop, such as a label.
-    Without ``backward_func`` gradients stop here. A saved program does not contain the function.
+    variables or lists of variables; create those of ``out`` with a shape and a dtype. ``backward_func`` takes
+    the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns
+    one gradient per input, which may be None for an input whose gradients stop, such as a label. Without
+    ``backward_func`` gradients stop here. A saved program does not contain the function.
 
     Parameters
     ----------

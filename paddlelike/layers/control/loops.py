@@ -23,7 +23,7 @@ __all__ = ["While", "while_loop"]
 class While:
     """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
 
-    The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` nothing is
+    The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` no values are
     kept for a backward pass.
 
     Parameters
@@ -112,8 +112,8 @@ def _writes(block: Block, name: str) -> bool:
 def _find_fixed(block: Block, condition: str, carried: Collection[str]) -> list[str]:
     """Return the outer variables that a condition reads if no iteration changes them; else an empty result.
 
-    ``carried`` are the variables that a pass takes over from the previous one. Random numbers, for example,
-    differ between passes without them.
+    ``carried`` are the variables that a pass takes over from the previous one. A condition that reads random
+    numbers, for example, changes without any assignment.
     """
     wanted, compares = {condition: None}, False
     for op in reversed(block.ops):

@@ -32,7 +32,7 @@ def find_parent(block: Block) -> Block:
 def outer_names(block: Block) -> tuple[list[str], list[str]]:
     """Return the names that a block reads before writing them, and the names that it writes, in order.
 
-    An array that only the block itself has is not among them.
+    Arrays that exist only in the block are left out.
     """
     read: dict[str, None] = {}
     written: dict[str, None] = {}

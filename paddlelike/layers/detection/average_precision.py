@@ -34,11 +34,11 @@ def detection_map(
 ) -> Variable:
     """Return the mean average precision (1,) of detections.
 
-    ``detect_res`` (M, 6) has rows (label, score, box), ``label`` (N, 5) rows (label, box) or (N, 6) rows
-    (label, difficult, box), the rows of an image as one sequence; boxes are shares of the image.
-    ``input_states`` and ``out_states`` are counts of true boxes, rows of right and rows of wrong detections
-    of earlier batches, read where ``has_state`` (1,) int32 is not 0. As in Fluid ``background_label`` has no
-    effect. Operator ``detection_map``.
+    ``detect_res`` (M, 6) has rows (label, score, box); ``label`` has rows (label, box), (N, 5), or (label,
+    difficult, box), (N, 6). Both have one sequence of rows per image; boxes are shares of the image.
+    ``input_states`` and ``out_states`` are each a count of true boxes, rows of right detections and rows of
+    wrong detections. ``input_states``, of earlier batches, are read where ``has_state`` (1,) int32 is not 0.
+    As in Fluid, ``background_label`` has no effect. Operator ``detection_map``.
     """
     check_variable("detection_map", "detect_res", detect_res)
     check_variable("detection_map", "label", label)

@@ -68,8 +68,8 @@ def generate_proposals(
     """Return the regions most likely to be objects, (P, 4), and their scores, (P, 1).
 
     Operator ``generate_proposals``. In each image, the ``pre_nms_top_n`` anchors with the best scores are
-    decoded, regions below ``min_size`` are dropped, and non-maximum suppression at ``nms_thresh`` keeps at
-    most ``post_nms_top_n`` regions.
+    decoded. Regions below ``min_size`` are dropped. Non-maximum suppression at ``nms_thresh`` keeps at most
+    ``post_nms_top_n`` of the others.
 
     Returns
     -------

@@ -131,8 +131,8 @@ def roi_align(
 ) -> Variable:
     """Return the mean of ``input`` over each bin of every region; the regions are not rounded to pixels.
 
-    Operator ``roi_align``. The mean is taken over ``sampling_ratio`` ^ 2 points per bin, interpolated between
-    pixels; with -1 over about one point per pixel. He et al., Mask R-CNN, 2017.
+    Operator ``roi_align``. The mean is over ``sampling_ratio`` ^ 2 points per bin, interpolated between
+    pixels; -1 means about one point per pixel. He et al., Mask R-CNN, 2017.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def prroi_pool(
     """Return the exact mean of ``input``, interpolated linearly between pixels, over each bin of every
     region.
 
-    Operator ``prroi_pool``. It integrates over the bin where :func:`roi_align` samples points, so that the
+    Operator ``prroi_pool``. It integrates over the bin, where :func:`roi_align` only samples points. So the
     regions have gradients too. Jiang et al., 2018.
 
     Parameters
@@ -393,9 +393,9 @@ def deformable_conv(
 ) -> Variable:
     """Return ``conv2d`` of ``input`` whose windows are deformed by ``offset``, and weighted by ``mask``.
 
-    Operator ``deformable_conv``, or ``deformable_conv_v1`` without a mask if not ``modulated``. Any batch
-    size works; real Fluid computes only whole multiples of ``im2col_step`` (64) images, so that programs for
-    it should pass 1. Zhu et al., 2018.
+    Operator ``deformable_conv``; without ``modulated`` it is ``deformable_conv_v1``, which has no mask. Any
+    batch size works here. Fluid itself needs a multiple of ``im2col_step`` (64) images, so programs for Fluid
+    should pass 1. Zhu et al., 2018.
 
     Parameters
     ----------

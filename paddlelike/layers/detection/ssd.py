@@ -127,8 +127,8 @@ def multi_box_head(
     Without ``min_sizes`` and ``max_sizes`` the first map has boxes of 10 percent of ``base_size``; on the
     other maps their size grows in equal steps from ``min_ratio`` to ``max_ratio`` percent. The anchors are
     the results of :func:`prior_box`. With one map the results keep the shapes of its operators: (N, H * W * 4
-    * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid, ``name`` has no effect, nor
-    has ``step_h`` alone.
+    * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid, ``name`` has no effect, and
+    ``step_h`` none without ``step_w``.
 
     Returns
     -------
@@ -257,10 +257,11 @@ def ssd_loss(
     """Return the loss (N, 1) of each image: the loss of matched boxes plus the loss of classes.
 
     ``location`` and ``confidence`` are results of :func:`multi_box_head`. Anchors are matched by
-    :func:`bipartite_match`. The loss of a matched anchor is the smooth L1 loss of its codes and the cross
-    entropy of its classes. ``neg_pos_ratio`` times as many unmatched anchors are trained as background, with
-    a cross entropy: those with the greatest loss among the anchors that overlap no true box by
-    ``neg_overlap`` or more. ``normalize`` divides by the number of matched anchors of the batch.
+    :func:`bipartite_match`. The loss of a matched anchor is the smooth L1 loss of its codes plus the cross
+    entropy of its classes. Some unmatched anchors are trained as background by cross entropy:
+    ``neg_pos_ratio`` for each matched one. They are the anchors with the greatest loss whose overlaps with
+    true boxes are all below ``neg_overlap``. ``normalize`` divides by the number of matched anchors of the
+    batch.
 
     Parameters
     ----------

@@ -68,12 +68,11 @@ def multiclass_nms(
 ) -> Variable:
     """Return the boxes that remain as rows (label, score, box), one sequence per image.
 
-    Instead of (N, M, 4) and (N, classes, M), ``bboxes`` and ``scores`` may be sequences (rows, classes, 4)
-    and (rows, classes), in which every class has boxes of its own. For each class except
-    ``background_label``, the ``nms_top_k`` best boxes above ``score_threshold`` are considered, the best
-    first. A box is dropped if it overlaps an already kept box by more than ``nms_threshold``. This threshold
-    is multiplied by ``nms_eta`` after each kept box, as long as it is above 0.5. The ``keep_top_k`` best
-    boxes of each image remain.
+    ``bboxes`` (N, M, 4) and ``scores`` (N, classes, M) may also be sequences (rows, classes, 4) and (rows,
+    classes), where every class has its own boxes. For each class except ``background_label``, the
+    ``nms_top_k`` best boxes above ``score_threshold`` are considered, the best first. A box is dropped if it
+    overlaps an already kept box by more than ``nms_threshold``. This threshold is multiplied by ``nms_eta``
+    after each kept box, as long as it is above 0.5. The ``keep_top_k`` best boxes of each image remain.
 
     The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient.
 
@@ -240,9 +239,9 @@ def matrix_nms(
     """Return the best boxes of every image as rows (label, score, box), with scores lowered by overlaps.
 
     A box that overlaps a better box of its class is not dropped. Instead its score is lowered: linearly by
-    the overlap, or with ``use_gaussian`` by ``exp(-gaussian_sigma * overlap ** 2)``; less if the better box
-    is itself overlapped. Boxes whose score is then above ``post_threshold`` remain, at most ``keep_top_k``
-    per image. Operator ``matrix_nms``; no gradient. Wang et al., SOLOv2, 2020.
+    the overlap, or with ``use_gaussian`` by ``exp(-gaussian_sigma * overlap ** 2)``. It is lowered less if a
+    third box overlaps the better box. Boxes whose score is then above ``post_threshold`` remain, at most
+    ``keep_top_k`` per image. Operator ``matrix_nms``; no gradient. Wang et al., SOLOv2, 2020.
 
     Returns
     -------

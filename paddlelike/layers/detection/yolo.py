@@ -60,7 +60,7 @@ def yolov3_loss(
 
     ``x`` is (N, A * (5 + class_num), H, H); it holds x, y, w, h, objectness and classes for each of the A
     anchors of ``anchor_mask``. ``anchors`` lists the anchors of all heads, in pixels of an image of H *
-    ``downsample_ratio`` pixels. If an image has fewer than B boxes, the remaining rows of ``gt_box`` are 0. A
+    ``downsample_ratio`` pixels. Rows of 0 fill up ``gt_box`` where an image has fewer than B boxes. A
     prediction that overlaps a true box by more than ``ignore_thresh`` is not trained as background. Operator
     ``yolov3_loss``. Redmon and Farhadi, 2018.
 

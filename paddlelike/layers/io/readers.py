@@ -1,8 +1,8 @@
 """Readers inside a program: py_reader, the older form of DataLoader.
 
 A reader is declared with shapes and dtypes; :func:`read_file` returns the variables of its slots. After the
-startup program: give the reader a source (``decorate_paddle_reader``), ``start()`` it, run the program
-without a feed until EOFException, ``reset()`` it.
+startup program, give the reader a source (``decorate_paddle_reader``) and ``start()`` it. Run the program
+without a feed until EOFException, then ``reset()`` the reader.
 
 Parameters
 ----------

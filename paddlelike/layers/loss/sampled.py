@@ -168,7 +168,7 @@ def create_alias_parameters(
 def alias_table(distribution: Sequence[float]) -> tuple[Any, Any]:
     """Return, per class, the probability to keep it and the alternative class (Walker's alias method).
 
-    A class drawn uniformly is kept with its probability, else replaced; -1: always kept.
+    A class drawn uniformly is kept with its probability, else replaced. The alternative -1 means always kept.
 
     >>> alias_table([0.25, 0.75])
     (array([0.5, 1. ], dtype=float32), array([ 1, -1], dtype=int32))
@@ -202,8 +202,8 @@ def sampled_softmax_with_cross_entropy(
 ) -> Variable:
     """Return the cross entropy (N, 1) over the true classes and ``num_samples`` sampled ones.
 
-    Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn log-uniformly,
-    or given with their probabilities. Jean et al. 2014.
+    Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. The sampled classes are drawn
+    log-uniformly, or given with their probabilities. Jean et al. 2014.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def linear_chain_crf(
 ) -> Variable:
     """Return the loss of each sequence's labels under a conditional random field: (sequences, 1).
 
-    Operator ``linear_chain_crf``. Give the weight a name, to use it in :func:`crf_decoding`.
+    Operator ``linear_chain_crf``. :func:`crf_decoding` finds the weight by the name that you give it.
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ def parse_padding(
 ) -> Padding:
     """Return the attributes for ``padding`` over ``dims`` dims of an image.
 
-    It is ``"SAME"`` or ``"VALID"``, an int, an int per dim, an int per side, [before 0, after 0, ...], or a
-    pair per axis of the input, batch and channels included. Raises GraphError for anything else.
+    ``padding`` is ``"SAME"`` or ``"VALID"``, an int, an int per dim, an int per side ([before 0, after 0,
+    ...]), or a pair per axis of the input, batch and channels included. Raises GraphError for anything else.
     """
     if isinstance(padding, str):
         check_choice(layer, argument, padding.upper(), ("SAME", "VALID"))

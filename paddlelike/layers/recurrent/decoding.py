@@ -240,8 +240,8 @@ def beam_search(
 
     Operator ``beam_search``. All inputs have two levels of LoD: sources, and prefixes.
 
-    Rows that hold ``end_id`` are not continued. Without ``is_accumulated`` the scores of earlier steps are
-    added here.
+    Rows that hold ``end_id`` are not continued. Without ``is_accumulated`` the operator adds the scores of
+    earlier steps.
 
     Parameters
     ----------

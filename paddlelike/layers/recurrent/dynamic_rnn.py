@@ -28,8 +28,8 @@ __all__ = ["DynamicRNN"]
 class DynamicRNN:
     """A network that runs for every step of a batch of sequences, without padding (operator ``while``).
 
-    Inputs have a LoD. Inside, the sequences are sorted by length, the longest first, and the batch shrinks
-    as they end. Calling the object returns the outputs with the LoD of the inputs.
+    Inputs have a LoD. In the block the sequences are sorted by length, the longest first, and the batch
+    shrinks as sequences end. Calling the object returns the outputs with the LoD of the inputs.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.linalg.products import fc

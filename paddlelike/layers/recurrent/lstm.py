@@ -307,7 +307,7 @@ def lstm(
 ) -> tuple[Variable, Variable, Variable]:
     """Return the outputs of stacked LSTMs over a batch of sequences of one length (``cudnn_lstm``).
 
-    All weights are one vector. Unlike in Fluid, it runs on a CPU.
+    All weights are one vector. Unlike Fluid's, this layer runs on a CPU.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ def sequence_conv(
     """Return the convolution over each sequence: (T, D) gives (T, num_filters) (operator ``sequence_conv``).
 
     The window of a row has ``filter_size`` rows and begins ``padding_start`` rows after it (by default minus
-    half of ``filter_size``); outside of the sequence it is zeros. The weight is (filter_size D, num_filters).
-    ``padding`` is ignored, as in Fluid.
+    half of ``filter_size``). Rows outside of the sequence are zeros. The weight is (filter_size D,
+    num_filters). ``padding`` is ignored, as in Fluid.
 
     Parameters
     ----------

@@ -73,10 +73,9 @@ def create_parameter(
 ) -> Parameter:
     """Return a new parameter of ``shape`` and ``dtype``, by default initialized by Xavier's method.
 
-    A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both defaults, and an initializer in
+    A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both defaults; an initializer in
     ``attr`` replaces all of these. Without ``attr`` the parameter is called ``name``. With ``attr`` it has
-    the name in ``attr``; if there is none, it is called ``<name>.w_0``, and a bias ``<name>.b_0``, as in
-    Fluid.
+    the name in ``attr``, or else ``<name>.w_0`` (a bias: ``<name>.b_0``), as in Fluid.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ from paddlelike.ops.operands import can_be_equal
 class MatchMatrixTensor(OpDef):
     """``Out``: the images ``X[i] W[:, t] Y[i]^T`` of all pairs of texts i and all t, as one column.
 
-    X ``(Tx, D)`` and Y ``(Ty, D)`` have a sequence for each text; W ``(D, dim_t, D)``; Tmp ``(Tx * dim_t *
-    D, 1)``: X W. Out has a sequence of ``dim_t * rows * columns`` numbers for each pair.
+    X ``(Tx, D)`` and Y ``(Ty, D)`` have one sequence per text; W is ``(D, dim_t, D)``. Tmp ``(Tx * dim_t * D,
+    1)`` is ``X W``. Out has one sequence of ``dim_t * rows * columns`` numbers per pair.
     """
 
     type = "match_matrix_tensor"
@@ -128,9 +128,9 @@ class SequenceTopkAvgPooling(OpDef):
     """``Out``: for each row of an image and each k of ``topks``, the sum of its k largest elements divided by
     k.
 
-    X ``(T, 1)``: images of ``channel_num`` channels; Out ``(rows, channel_num * topks)`` with a sequence
-    for each image. A row of fewer than k numbers counts zeros for the rest. pos: the columns that were
-    taken, -1 for none, for the last of ``topks``.
+    X ``(T, 1)`` holds images of ``channel_num`` channels; Out is ``(rows, channel_num * topks)`` with one
+    sequence per image. A row of fewer than k numbers is filled up with zeros. ``pos`` holds the columns of
+    the largest elements for the last of ``topks``, -1 where a row has too few.
     """
 
     type = "sequence_topk_avg_pooling"
@@ -218,8 +218,8 @@ class _ConvAttrs(Attrs):
 class VarConv2d(OpDef):
     """``Out``: a convolution over images of different sizes, padded so that a stride of 1 keeps the size.
 
-    X ``(T, 1)``: images of InputChannel channels; W ``(OutputChannel, InputChannel * KernelH * KernelW)``;
-    Out ``(T', 1)`` with a sequence for each image; Col: the windows.
+    X ``(T, 1)`` holds images of InputChannel channels; W is ``(OutputChannel, InputChannel * KernelH *
+    KernelW)``. Out ``(T', 1)`` has one sequence per image; Col holds the windows.
     """
 
     type = "var_conv_2d"

@@ -15,8 +15,8 @@ from paddlelike.ops.kernels.engines import shuffle
 class ShuffleBatch(OpDef):
     """``Out[ShuffleIdx[i]]``: row i of X; all dims of X except the last count as rows.
 
-    The order follows from Seed, or from ``startup_seed`` while that holds no value. SeedOut, int64 of shape
-    [1], is the seed of the next run; it is usually the same variable as Seed.
+    Seed determines the order; while Seed has no value, ``startup_seed`` does. SeedOut, int64 of shape [1], is
+    the seed of the next run; it is usually the same variable as Seed.
     """
 
     type = "shuffle_batch"

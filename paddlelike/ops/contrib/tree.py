@@ -1,7 +1,7 @@
 """Operators on a tree of items (TDM, "Learning Tree-based Deep Model for Recommender Systems", 2018).
 
-A row of TreeInfo is a node: the item of a leaf or 0, its layer, its parent, its children; node 0 means no
-node. A row of Travel is the path to a leaf, one node a layer. Layer lists the nodes, layer by layer.
+A row of TreeInfo describes a node: its item (0 unless it is a leaf), layer, parent and children. Node 0 means
+no node. A row of Travel is the path to a leaf, one node per layer. Layer lists the nodes, layer by layer.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class TdmSamplerAttrs(Attrs):
 class TdmSampler(OpDef):
     """Nodes (N, nodes): those on the path to each leaf in X, and sampled nodes of the same layers.
 
-    Layer by layer: the node of the path (with ``output_positive``), then different others, counted by
-    ``neg_samples_num_list``. Labels is 1 for nodes of the path. Where the path has ended (node 0), Out,
+    Each layer gives the node of the path (with ``output_positive``), then as many distinct other nodes as
+    ``neg_samples_num_list`` says. Labels is 1 for nodes of the path. Where the path has ended (node 0), Out,
     Labels and Mask are 0; elsewhere Mask is 1. A ``seed`` gives the same nodes at every run, as in Fluid.
     """
 

@@ -18,12 +18,13 @@ from paddlelike.ops.operands import can_be_equal
 
 @register
 class TreeConv(OpDef):
-    """``Out[b, n]``: the nodes up to ``max_depth - 1`` steps below node n, times Filter by their positions.
+    """``Out[b, n]``: the sum of the nodes up to ``max_depth - 1`` steps below node n, each times Filter.
 
-    NodesVector ``(B, N, D)``; EdgeSet ``(B, E, 2)`` int32: (parent, child), nodes from 1 on, until a pair
-    with a 0; Filter ``(D, 3, O, F)``: for the left, the right and the top of a tree; Out ``(B, N, O, F)``.
-    A node at depth d counts ``(max_depth - d) / max_depth`` for the top, the rest by its place among its
-    siblings. The gradient of NodesVector is Fluid's: see ``fluid.quirks()``.
+    NodesVector is ``(B, N, D)``, Out ``(B, N, O, F)``. EdgeSet ``(B, E, 2)`` int32 holds pairs (parent,
+    child); nodes count from 1, and a pair with a 0 ends the list. Filter ``(D, 3, O, F)`` has a part for the
+    left, the right and the top of a tree. At depth d the top weighs ``(max_depth - d) / max_depth``; left and
+    right weigh by the node's place among its siblings. The gradient of NodesVector is Fluid's: see
+    ``fluid.quirks()``.
     """
 
     type = "tree_conv"

@@ -105,8 +105,8 @@ class _Snapshots(NamedTuple):
 class _BlockIf(OpDef):
     """Runs ``sub_block`` when the condition holds; otherwise ``Out`` stays unchanged.
 
-    With ``is_scalar_condition`` the condition is the one element of Cond; without it, that none of the
-    variables in Cond is empty. ``Input`` and ``Out`` name what the block reads and writes outside of itself.
+    With ``is_scalar_condition`` the condition is the one element of Cond. Without it, the condition holds
+    when no variable of Cond is empty. The block reads ``Input`` and writes ``Out`` outside of itself.
     """
 
     inputs = ("Cond*", "Input*")
@@ -296,10 +296,10 @@ def _find_taken_gradients(op: OpView, block: BlockGradient) -> list[str]:
 class WhileGrad(OpDef):
     """Gradient of ``while``: runs the gradient of its block for every step, the last one first.
 
-    ``original_output_grad`` are the names by which the block knows Out@GRAD. The gradient of an overwritten
-    variable goes to the step before; other gradients are added up. As in Fluid, every step reads a tensor's
-    last value, and a gradient in both Out@GRAD and X@GRAD is one array, to which each step adds the array
-    itself after the last step filled it with 0: see ``fluid.quirks()``.
+    ``original_output_grad`` holds the names of Out@GRAD in the block. The gradient of an overwritten variable
+    goes to the step before; other gradients are added up. As in Fluid, every step reads the last value of a
+    tensor. As in Fluid too, a gradient in both Out@GRAD and X@GRAD is one array: the last step fills it with
+    0, and each step adds it to itself (see ``fluid.quirks()``).
     """
 
     type = "while_grad"
@@ -369,7 +369,7 @@ class WhileGrad(OpDef):
 def find_shared(op: OpView, passed: list[str]) -> set[str]:
     """Return the gradients of a ``while_grad`` for which Fluid uses one variable as X@GRAD and Out@GRAD.
 
-    ``passed`` are the names of Out@GRAD inside of the block.
+    ``passed`` holds the names of Out@GRAD in the block.
     """
     outside = dict(zip(passed, op.input("Out@GRAD"), strict=True))
     targets = dict(zip(map(grad_name, op.input("X")), op.output("X@GRAD"), strict=True))

@@ -86,8 +86,8 @@ def _as_float32(number: float) -> float:
 class PriorBox(OpDef):
     """Boxes of each size and ratio at every position of Input ``(N, C, H, W)``, as fractions of Image.
 
-    Boxes and Variances are ``(H, W, priors, 4)``. At a place there are, for each of ``min_sizes``, boxes of
-    every ratio (1 first) and one of side ``sqrt(min_size * max_size)``.
+    Boxes and Variances are ``(H, W, priors, 4)``. Every position has, for each of ``min_sizes``, a box of
+    each ratio (1 first) and one with sides of ``sqrt(min_size * max_size)``.
     """
 
     type = "prior_box"
@@ -206,8 +206,8 @@ class AnchorGeneratorAttrs(Attrs):
 class AnchorGenerator(OpDef):
     """Boxes of every ratio and size at every position of Input ``(N, C, H, W)``, in pixels of the image.
 
-    Anchors and Variances are ``(H, W, ratios * sizes, 4)``. A ratio is height over width; the sides of a
-    box of the size of one stride are rounded to pixels, then scaled.
+    Anchors and Variances are ``(H, W, ratios * sizes, 4)``. A ratio is height over width. The sides of a box
+    as large as one stride are rounded to pixels, then scaled to each size.
     """
 
     type = "anchor_generator"

@@ -49,8 +49,9 @@ class DetectionMap(OpDef):
     right when it overlaps a true box of its class by more than ``overlap_threshold`` and is the best one to
     do so.
 
-    The outputs Accum* hold counts of true boxes ``(class_num, 1)``, and per class a sequence of rows (score,
-    1 if right, or 1 if wrong), of this batch and, where HasState is not 0, of PosCount, TruePos, FalsePos.
+    AccumPosCount ``(class_num, 1)`` counts the true boxes. AccumTruePos and AccumFalsePos have one sequence
+    per class, with a row (score, 0 or 1) for each detection. All three include PosCount, TruePos and FalsePos
+    where HasState is not 0.
 
     As in Paddle, ``background_label`` is compared with a class's count of true boxes, not with its index: see
     ``fluid.quirks()``.

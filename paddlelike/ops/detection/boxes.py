@@ -1,7 +1,7 @@
 """Operators on boxes (xmin, ymin, xmax, ymax): encoding relative to anchors, clipping, overlaps.
 
-The code of a box against an anchor is the shift of its center in widths of the anchor and the logarithm of
-the ratio of the sides (Girshick et al., Rich feature hierarchies, 2014), both divided by variances.
+The code of a box against an anchor has two parts, both divided by variances: the shift of its center in sides
+of the anchor, and the logarithm of the ratio of the sides (Girshick et al., Rich feature hierarchies, 2014).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class BoxCoderAttrs(Attrs):
 class BoxCoder(OpDef):
     """Encode boxes relative to anchors PriorBox ``(M, 4)``, or decode them.
 
-    Encoding takes TargetBox ``(N, 4)`` and codes every box against every anchor; decoding takes codes
-    ``(N, M, 4)``, or ``(M, N, 4)`` with ``axis`` 1. OutputBox is ``(N, M, 4)`` or like TargetBox.
-    PriorBoxVar ``(M, 4)`` or ``variance`` (4 numbers) divides the code; without both it stays as it is.
+    Encoding takes TargetBox ``(N, 4)`` and codes every box against every anchor; decoding takes codes ``(N,
+    M, 4)``, or ``(M, N, 4)`` with ``axis`` 1. OutputBox is ``(N, M, 4)`` or like TargetBox. PriorBoxVar ``(M,
+    4)`` or ``variance`` (4 numbers), if given, divides the code.
     """
 
     type = "box_coder"
@@ -135,8 +135,8 @@ def _decode(prior: Array, variances: Array | None, target: Array, edge: np.gener
 class BoxClip(OpDef):
     """``Output``: the boxes of every image, clipped to its borders.
 
-    Input ``(rows, ..., 4)`` has the boxes of an image as one sequence; row i of ImInfo ``(N, 3)`` is
-    (height, width, scale) of image i, and its borders are those before it was scaled.
+    Input ``(rows, ..., 4)`` has one sequence of boxes per image. Row i of ImInfo ``(N, 3)`` is (height,
+    width, scale) of image i. The borders are those of the original image: height and width divided by scale.
     """
 
     type = "box_clip"
@@ -169,9 +169,9 @@ class BoxClip(OpDef):
 class BoxDecoderAndAssign(OpDef):
     """Decode a box per class and anchor, and choose the box of the best class except the first.
 
-    PriorBox ``(N, 4)`` in pixels, PriorBoxVar ``(4,)``, TargetBox ``(N, 4 * classes)``, BoxScore
-    ``(N, classes)``; DecodeBox ``(N, 4 * classes)``, OutputAssignBox ``(N, 4)``: the anchor itself where
-    there is no class but the background. ``box_clip`` bounds the logarithms of the sides from above.
+    PriorBox ``(N, 4)`` is in pixels, PriorBoxVar ``(4,)``, TargetBox and DecodeBox ``(N, 4 * classes)``,
+    BoxScore ``(N, classes)``. OutputAssignBox ``(N, 4)`` is the anchor itself where the background is the
+    only class. ``box_clip`` is an upper bound for the logarithms of the sides.
     """
 
     type = "box_decoder_and_assign"

@@ -35,11 +35,11 @@ class GenerateProposals(OpDef):
     """The best anchors of every image, moved by the network's output and suppressed by overlap.
 
     Scores ``(N, A, H, W)``; BboxDeltas ``(N, 4 A, H, W)``; ImInfo ``(N, 3)``: height, width, scale; Anchors
-    and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per
-    image; RpnRoisLod ``(N,)`` int64: where each ends. The ``pre_nms_topN`` best are moved and clipped to
-    the image; boxes smaller than ``min_size`` in the original image are dropped; ``post_nms_topN`` of the
-    boxes that suppression by ``nms_thresh`` leaves stay. Equal scores are taken as Paddle's selection and
-    sort leave them; without suppression (``nms_thresh`` 0) the boxes come in the order of the selection.
+    and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per image;
+    RpnRoisLod ``(N,)`` int64 holds their ends. The ``pre_nms_topN`` best anchors are moved and clipped to the
+    image. Boxes smaller than ``min_size`` in the original image are dropped, the others suppressed by
+    ``nms_thresh`` (0: not at all), and the ``post_nms_topN`` best remain. Equal scores keep the order of
+    Paddle's selection and sort; without suppression the boxes are only selected, not sorted.
     """
 
     type = "generate_proposals"
@@ -96,8 +96,8 @@ def propose(
 ) -> tuple[Array, Array]:
     """Return the boxes of one image and their scores, the best first.
 
-    ``info`` holds height, width and scale. ``offset`` is 1 when a box from 3 to 5 is 3 wide, 0 when it is 2
-    wide.
+    ``info`` holds height, width and scale. ``offset`` is added to widths: 1 for boxes that include their last
+    pixel, else 0.
     """
     limit = attrs.pre_nms_topN
     order = _choose_best(scores, limit, is_sorted_later=attrs.nms_thresh > 0)
@@ -161,10 +161,10 @@ class LevelAttrs(Attrs):
 class DistributeFpnProposals(OpDef):
     """Regions, each in the level of the pyramid that fits its size.
 
-    FpnRois ``(R, 4)`` with one sequence per image; MultiFpnRois: for each level from ``min_level`` to
-    ``max_level`` its regions, with one sequence per image; RestoreIndex ``(R, 1)`` int32: where each region
-    is when the regions of all levels are joined. A region of ``refer_scale`` by itself belongs to
-    ``refer_level``; one of twice the size to the next.
+    FpnRois ``(R, 4)`` has one sequence per image. MultiFpnRois holds the regions of each level from
+    ``min_level`` to ``max_level``, one sequence per image. RestoreIndex ``(R, 1)`` int32 is the position of
+    each region when all levels are joined. A region with sides of ``refer_scale`` belongs to ``refer_level``,
+    one with sides twice as long to the next level.
     """
 
     type = "distribute_fpn_proposals"
@@ -218,9 +218,9 @@ class CollectFpnProposals(OpDef):
     """The best ``post_nms_topN`` regions of all levels, grouped by image.
 
     MultiLevelRois ``(R, 4)`` and MultiLevelScores ``(R, 1)`` of every level, with one sequence per image;
-    FpnRois: the best regions of the batch, image by image, in the order of their scores. Equal
-    scores come in reverse, as in Paddle. An image without regions has an empty sequence, which Paddle
-    leaves out of the LoD.
+    FpnRois: the best regions of the batch, image by image, in the order of their scores. Equal scores come in
+    reverse order, as in Paddle. An image without regions has an empty sequence, which Paddle leaves out of
+    the LoD.
     """
 
     type = "collect_fpn_proposals"

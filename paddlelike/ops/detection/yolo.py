@@ -137,12 +137,12 @@ class Yolov3Loss(OpDef):
     """``Loss`` (N,) of one head: the sum of the losses of boxes, objectness and classes.
 
     X ``(N, A * (5 + classes), H, H)``, GTBox ``(N, B, 4)`` (x, y of the center, width, height, as shares of
-    the image; without a width or a height it does not count), GTLabel ``(N, B)`` int32, GTScore ``(N, B)``.
+    the image; a box without width or height is ignored), GTLabel ``(N, B)`` int32, GTScore ``(N, B)``.
 
-    A true box is predicted at the cell of its center by the anchor that overlaps it most, if this head has
-    it; GTMatchMask ``(N, B)`` is that anchor's index in the head, else -1. ObjectnessMask ``(N, A, H, H)`` is
-    the score of the true box where there is one, -1 where a prediction overlaps some true box by more than
-    ``ignore_thresh``, else 0. A center outside of the image counts for the cell at the border.
+    A true box belongs to the cell of its center and to the anchor that overlaps it most. GTMatchMask ``(N,
+    B)`` is the index of that anchor in this head, or -1 when another head has it. ObjectnessMask ``(N, A, H,
+    H)`` is the score of the true box where a true box belongs, -1 where a prediction overlaps a true box by
+    more than ``ignore_thresh``, else 0. A center outside of the image belongs to the cell at the border.
     """
 
     type = "yolov3_loss"

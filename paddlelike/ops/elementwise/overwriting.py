@@ -1,7 +1,7 @@
 """Elementwise functions that write their result over an input that is no longer needed.
 
-They save the memory of a result, and the time to bring it into the cache. Each does the steps of the formula
-in the operator's table, in the same order: the bits are the same.
+They save the memory of a result and the time to bring it into the cache. The results have the same bits as
+the operator's formula, since the steps are the same.
 """
 
 from __future__ import annotations

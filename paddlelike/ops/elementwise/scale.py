@@ -45,7 +45,7 @@ Value = Array | SelectedRows
 class Scale(OpDef):
     """``Out = scale X + bias``, or ``scale (X + bias)`` without ``bias_after_scale``.
 
-    ScaleTensor, of shape (1,), takes the place of the attribute. Integers are scaled by integers.
+    ScaleTensor, of shape (1,), replaces the attribute. Integers are scaled by integers.
     """
 
     type = "scale"
@@ -130,7 +130,7 @@ class Minus(OpDef):
 
 @register
 class Clip(OpDef):
-    """``Out = min(max(X, min), max)``; the tensors Min and Max take the place of the attributes.
+    """``Out = min(max(X, min), max)``; the tensors Min and Max replace the attributes.
 
     SelectedRows are merged first, so that every row is there once.
     """
@@ -249,7 +249,7 @@ def _limit_norm(x: Array, max_norm: float) -> Array:
 class Increment(OpDef):
     """``Out = X + step`` for one number; mostly a counter, where Out is X.
 
-    The backward pass subtracts the step instead: counters of loops run backwards.
+    Its gradient operator subtracts the step, so that counters of loops run backwards.
     """
 
     type = "increment"

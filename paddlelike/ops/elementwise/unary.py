@@ -1,6 +1,6 @@
 """Elementwise functions: exp, log, sqrt, abs, floor, sin, erf, pow, sign, ...
 
-What differs by a formula is a row of a table; :func:`register_function_row` makes the operator of a row. The
+Each function is a row of a table, from which :func:`register_function_row` makes the operator. The
 activations are rows of the same kind.
 """
 
@@ -62,8 +62,8 @@ def register_function_row(
 ) -> None:
     """Register the operator ``name``: ``Out = value(X)``, element by element.
 
-    ``slope`` gives the gradient of X from the array of the slot ``reads`` (X or Out; None: from
-    nothing) and the gradient of Out. Both functions take the attributes that they name as keywords.
+    ``slope`` computes the gradient of X from the gradient of Out and the array of the slot ``reads`` (X, Out,
+    or None when it needs neither). Both functions take the attributes that they name as keywords.
     """
     body: dict[str, Any] = {
         "__doc__": f"``Out = {formula}``, element by element.",
@@ -180,9 +180,9 @@ class LaterSign(Sign):
 
 @register
 class Pow(OpDef):
-    """``Out = X ^ factor``; FactorTensor, of shape (1,), takes the place of the attribute.
+    """``Out = X ^ factor``; FactorTensor, of shape (1,), replaces the attribute.
 
-    Integers are raised to the factor without its fraction.
+    For integers the factor is truncated to an integer.
     """
 
     type = "pow"

@@ -23,10 +23,11 @@ class _Attrs(Attrs):
 class AttentionLstm(OpDef):
     """Hidden and Cell ``(T, D)``: an lstm that reads ``sum of softmax(a)[t] X[t]`` at every step.
 
-    X ``(T, M)`` with one level of LoD; C0 and H0 ``(N, D)``; AttentionWeight ``(M + D, 1)``, AttentionBias,
-    then AttentionScalar and AttentionScalarBias ``(1, 1)``: ``a = relu([X[t], cell] w + b)``, with a scalar
-    ``relu(s a + b')``. LSTMWeight ``(D + M, 4 D)`` and LSTMBias ``(1, 4 D)``: forget, input, output gate,
-    candidate. The other outputs are buffers of Paddle's kernel and get no value.
+    X ``(T, M)`` has one level of LoD; C0 and H0 are ``(N, D)``. The attention is ``a = relu([X[t], cell] w +
+    b)`` with ``w`` AttentionWeight ``(M + D, 1)`` and ``b`` AttentionBias; with AttentionScalar ``s`` and
+    AttentionScalarBias ``b'``, both ``(1, 1)``, it is ``relu(s a + b')``. LSTMWeight ``(D + M, 4 D)`` and
+    LSTMBias ``(1, 4 D)`` have the columns forget, input, output gate, candidate. The other outputs are
+    buffers of Paddle's kernel and get no value.
     """
 
     type = "attention_lstm"

@@ -46,9 +46,9 @@ class FusionRepeatedFcRelu(OpDef):
 
 @register
 class FusionSquaredMatSub(OpDef):
-    """``Out = scalar ((X Y)^2 - X^2 Y^2)``, squares of the elements: interactions of factorization machines.
+    """``Out = scalar ((X Y)^2 - X^2 Y^2)``, the interactions of factorization machines.
 
-    X ``(M, K)``, Y ``(K, N)``; SquaredX, SquaredY and SquaredXY are the squares.
+    X is ``(M, K)``, Y ``(K, N)``. Squares are elementwise; SquaredX, SquaredY and SquaredXY hold them.
     """
 
     type = "fusion_squared_mat_sub"

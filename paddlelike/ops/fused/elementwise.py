@@ -76,9 +76,9 @@ class FusedElemwiseActivation(OpDef):
     """``Out = b(X, u(Y))`` for ``functor_list`` [b, u], ``Out = u(b(X, Y))`` for [u, b].
 
     b is elementwise_add or elementwise_mul, with Y broadcast from dim ``axis`` on; u is relu, tanh, sigmoid
-    or scale (by ``scale``). IntermediateOut: what is computed first, if ``save_intermediate_out``.
-    Gradients are exact. In Paddle 1.8 the gradient of Y is inexact for [elementwise_mul, tanh], and for
-    sigmoid without IntermediateOut.
+    or scale (by ``scale``). With ``save_intermediate_out``, IntermediateOut is the result of the inner
+    function. Gradients are exact. In Paddle 1.8 the gradient of Y is inexact for [elementwise_mul, tanh], and
+    for sigmoid without IntermediateOut.
     """
 
     type = "fused_elemwise_activation"

@@ -25,8 +25,8 @@ class FusionGru(OpDef):
     """``gru`` of ``X WeightX``: Hidden ``(T, D)`` along the sequences of X ``(T, M)``.
 
     WeightX ``(M, 3 D)``, WeightH ``(D, 3 D)``, Bias ``(1, 3 D)``, H0 ``(N, D)``. XX is the projected input;
-    the other outputs are buffers of Paddle's kernel and get no value. As in Paddle 1.8 ``origin_mode`` is
-    kept and not read.
+    the other outputs are buffers of Paddle's kernel and get no value. As in Paddle 1.8, ``origin_mode`` has
+    no effect.
     """
 
     type = "fusion_gru"
@@ -121,9 +121,9 @@ class FusionLstm(OpDef):
 class FusedEmbeddingFcLstm(OpDef):
     """``lstm`` whose projected input is a row of Embeddings for each of Ids: Hidden and Cell ``(T, D)``.
 
-    Ids ``(T, 1)`` int64 with one level of LoD; Embeddings ``(V, 4 D)``: a table of words times the weight of
-    the projection, with its biases; WeightH ``(D, 4 D)``; Bias ``(1, 4 D)`` is in the table already, of
-    ``(1, 7 D)`` the peepholes are read; H0 and C0 ``(N, D)``.
+    Ids ``(T, 1)`` int64 has one level of LoD. Embeddings ``(V, 4 D)`` is a table of words, already multiplied
+    by the weight of the projection and with the biases added. So a Bias ``(1, 4 D)`` is not read, and a Bias
+    ``(1, 7 D)`` only for its peepholes. WeightH is ``(D, 4 D)``, H0 and C0 ``(N, D)``.
     """
 
     type = "fused_embedding_fc_lstm"

@@ -79,7 +79,7 @@ class FusionSeqPoolConcat(OpDef):
 class FusionSeqPoolCvmConcat(OpDef):
     """``Out``: pooled sequences of each X ``(T, D)``, side by side, the first two columns as in cvm.
 
-    CVM, a gradient of cvm, is not read.
+    The input CVM is not read.
     """
 
     type = "fusion_seqpool_cvm_concat"
@@ -108,8 +108,8 @@ class FusionSeqPoolCvmConcat(OpDef):
 class FusedEmbeddingSeqPool(OpDef):
     """``Out``: the sum of the rows of W for each sequence of Ids.
 
-    W ``(V, D)``; Ids ``(T, K)`` int64 with one level of LoD; Out ``(N, K D)``: each column of Ids has
-    columns of its own. Rows of ``padding_idx`` count as 0.
+    W is ``(V, D)``; Ids ``(T, K)`` int64 has one level of LoD. Out is ``(N, K D)``, with D columns for each
+    column of Ids. Rows of ``padding_idx`` count as 0.
     """
 
     type = "fused_embedding_seq_pool"
@@ -179,8 +179,8 @@ class _ConvAttrs(Attrs):
 class FusionSeqConvEltAddRelu(OpDef):
     """``Out = relu(rows Filter + Bias)``: ``contextLength`` rows of a sequence of X from ``contextStart`` on.
 
-    X ``(T, D)``, Filter ``(contextLength D, M)``, Bias ``(M,)``, Out ``(T, M)``; ColMat: the rows side by
-    side, zeros outside of the sequence.
+    X is ``(T, D)``, Filter ``(contextLength D, M)``, Bias ``(M,)``, Out ``(T, M)``. ColMat holds the rows
+    side by side, with zeros outside of the sequence.
     """
 
     type = "fusion_seqconv_eltadd_relu"

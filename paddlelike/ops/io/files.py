@@ -1,7 +1,7 @@
 """Operators that save and load variables, and the feed and fetch operators.
 
-The classes declare slots and attributes. The files themselves are written and read by the ``files`` service
-of the run (:class:`Files`), which makes all of them one transaction.
+The classes declare slots and attributes. The ``files`` service of the run (:class:`Files`) reads and writes
+the files, all of them in one transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Files(Protocol):
     def load(self, context: Context, ops: Sequence[OpView]) -> None:
         """Set the outputs of ``load`` or ``load_combine`` operators.
 
-        Raises LoadError when a file cannot be loaded; then no file of the run has been.
+        Raises LoadError when a file cannot be loaded; no file of the run is loaded then.
         """
 
     def commit(self) -> None:

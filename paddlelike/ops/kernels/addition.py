@@ -39,7 +39,7 @@ class Totals(dict[Any, Any]):
 
 
 def add_values(xs: Sequence[Value]) -> Value:
-    """Return the sum: dense if one of them is, else tensor arrays element by element, else merged rows.
+    """Return the sum: of dense tensors, SelectedRows (the sum is dense if one part is) or tensor arrays.
 
     Parts without a value are left out.
     """

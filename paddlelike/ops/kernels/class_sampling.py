@@ -1,9 +1,9 @@
 """Distributions over very many classes, from which losses draw samples.
 
-Uniform; log-uniform (small numbers, frequent words, more often); or given, drawn by Walker's alias method.
-With a seed Paddle draws them by C++'s Mersenne twisters (Matsumoto and Nishimura 1998) and GNU's
-distributions. Every operator with a seed starts again in every run, so the first numbers of the latest seeds
-are kept.
+A distribution is uniform, log-uniform (small numbers, which are frequent words, come more often) or given;
+given ones are drawn by Walker's alias method. With a seed the numbers come from C++'s Mersenne twister
+(Matsumoto and Nishimura 1998) and GNU's distributions, as in Paddle. An operator with a seed restarts it in
+every run, so the first numbers of the latest seeds are cached.
 """
 
 from __future__ import annotations

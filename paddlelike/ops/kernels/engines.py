@@ -68,7 +68,7 @@ def draw_below(engine: Iterator[int], span: int, *, low: int, steps: int) -> int
 def shuffle(count: int, seed: int) -> tuple[Array, int]:
     """Return 0 .. count-1 in the order that ``std::shuffle`` gives with the minimal standard engine.
 
-    Also return the next value of the engine.
+    Return also the next value of the engine.
     """
     drawn = _draw_minimal(seed, max(count, 1))
     spans = np.arange(2, count + 1, dtype=np.uint64)

@@ -1,7 +1,6 @@
 """Tables of rows for any 64-bit ids, which grow and shrink.
 
-A row begins with bits that follow from its id alone, so that it is the same whichever ids came before it and
-wherever its table lies.
+The first values of a row depend on its id alone, not on earlier ids or on the table's place.
 """
 
 from __future__ import annotations
@@ -142,9 +141,10 @@ class GrowingRows(SelectedRows):
         return len(self._rows) if self._cold is None else self._cold.count
 
     def blocks(self, *, change: bool = False) -> Iterator[tuple[Array, Array]]:
-        """Yield all ids and rows in parts; changes to the rows are kept if ``change`` is given.
+        """Yield all ids and rows in parts.
 
-        Rows that cannot be read are then an error before the first part.
+        With ``change``, changes to the rows are kept, and rows that cannot be read are an error before the
+        first part.
         """
         if self._cold is None:
             assert self.held_array is not None
@@ -161,9 +161,9 @@ class GrowingRows(SelectedRows):
                 self._cold.write(ids, rows, reserve=False)
 
     def find_rows(self, rows: Array) -> Array:
-        """Return the index of each id's row, -1 without a row; rows of the store move into memory.
+        """Move the rows of these ids from the store into memory; return their indices, -1 without a row.
 
-        The indexes are valid until the next call.
+        The indices are valid until the next call.
         """
         places = super().find_rows(rows)
         cold = self._cold
@@ -313,9 +313,9 @@ def edit_table(
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return statistics of
     it.
 
-    ``do`` is ``shrink`` (``how`` as for :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add
-    a day to unseen rows), ``clear`` or ``count``. The answer says how many rows were forgotten, and how many
-    there are.
+    ``do`` is ``shrink`` (``how`` as for :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add a
+    day to unseen rows), ``clear`` or ``count``. The statistics count the rows that were forgotten and those
+    that are left.
     """
     before, every = table.count_rows(), (table, counts, *states)
     if do == "shrink":

@@ -19,7 +19,7 @@ _GEMM: Final = 48  # products of BLAS in the time that numpy takes to add one el
 def sum_multiples(ids: Array, factors: Array, owners: Array, x: Array, height: int) -> tuple[Array, Array]:
     """Return the distinct ids in rising order, and for each the sum of ``factors[i] * x[owners[i]]``.
 
-    Ids of many multiples, such as the upper nodes of a tree, are rows of one matrix product.
+    Ids with many multiples, such as the upper nodes of a tree, are computed by one matrix product.
 
     >>> sum_multiples(np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), np.array([0, 0, 1]), np.eye(2), 3)
     (array([0, 2]), array([[2., 0.],
@@ -73,8 +73,8 @@ _LINE: Final = 16  # columns of a line of the cache
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     """Return ``a @ b`` of matrices or stacks of them, with the same bits on any number of threads.
 
-    The product is computed in parts (rows, columns or matrices) that do not depend on the number of
-    threads: on some processors BLAS rounds an element differently in a matrix of another size.
+    On some processors BLAS rounds an element differently in a matrix of another size. So the parts (rows,
+    columns or matrices) do not depend on the number of threads.
 
     >>> multiply(np.ones((2, 3)), np.ones((3, 1)))
     array([[3.],

@@ -1,7 +1,7 @@
 """Sequences as rows cut by LoD: offsets, lengths, row indices; sums and maxima of the rows of each.
 
-Of many short sequences the first rows are added in one pass, then the second ones, and so on, the longest
-sequence first. numpy's ``reduceat`` does few or long ones faster, and narrow rows.
+Many short sequences are added step by step: all first rows, then all second rows, and so on, with the longest
+sequence in front. For few, long or narrow sequences numpy's ``reduceat`` is faster.
 """
 
 from __future__ import annotations

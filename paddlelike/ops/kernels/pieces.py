@@ -1,7 +1,7 @@
 """Formulas that take several passes over large arrays, computed piece by piece.
 
-The results in between of a piece stay in the cache, and take no more memory than pieces do. The bits are
-the same as for the whole, because every element is computed alone.
+Intermediate results are as small as a piece and stay in the cache. Every element is computed alone, so the
+bits are the same as for the whole array.
 """
 
 from __future__ import annotations

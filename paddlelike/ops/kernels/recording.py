@@ -1,9 +1,9 @@
 """Record elementwise expressions, and write them as numpy calls in place or as one loop for numba.
 
-A function is called once with values that record their operations. From the list of operations two functions
-are written. The one for numpy gives each operation an array to write into: an array that nothing reads any
-more, at last the array of the result. The one for numba does all operations of one element after the other.
-Both do the same operations in the same order: the results have the same bits.
+A function is called once with values that record their operations. Two functions are written from the list of
+operations. The one for numpy gives each operation an array to write into: one that is no longer read, or the
+array of the result. The one for numba does all operations on one element, then on the next. Both do the same
+operations in the same order, so the results have the same bits.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class Recording(NamedTuple):
 def record(function: Callable[..., Any], flags: Mapping[str, Any], *, gradient: bool = True) -> Recording:
     """Record a function called with these keywords.
 
-    Its positional-only parameters are arrays of one shape: the parameter, the gradient, the state. The other
-    ones are numbers. It returns the new values of all arrays except the gradient. Without ``gradient`` the
-    function gets :data:`NOTHING`, and ``evaluate`` takes no gradient.
+    Its positional-only parameters are arrays of one shape: the parameter, the gradient, the state. Its other
+    parameters are numbers. It returns the new values of all arrays except the gradient. Without ``gradient``
+    the function gets :data:`NOTHING`, and ``evaluate`` takes no gradient.
     """
     code = function.__code__
     arrays, others = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[code.co_posonlyargcount :]
@@ -209,7 +209,7 @@ def _find_targets(
 ) -> dict[str, str]:
     """Choose the array that each result is written into: one whose value is no longer read.
 
-    The target may be an operand that nothing else reads: ``v * mu + g`` is two operations on v.
+    The target may be an operand that nothing else reads: both operations of ``v * mu + g`` write over v.
     """
     indexes = {one.name: index for index, one in enumerate(operations)}
     uses = Counter(name for one in operations for name in one.args)

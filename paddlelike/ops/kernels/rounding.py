@@ -1,7 +1,7 @@
 """exp, log and sigmoid rounded to the nearest float32, as in the C library; rounding to the nearest integer.
 
-numpy's own for float32 may be two units in the last place away. Where a threshold follows (suppression
-of boxes, matching), one unit can decide whether a box is kept.
+numpy's functions may be off by two units in the last place. Where a threshold follows (suppression of boxes,
+matching), one unit can decide whether a box is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def log(x: Array) -> Array:
 def round_packets(x: Array) -> Array:
     """Return the nearest integers: halves to even in whole packets of 32 bytes, away from 0 in the rest.
 
-    This is Eigen's way with AVX: see the quirk ``round_packets``. The textbook's is C's ``round`` for all.
+    Eigen does so with AVX: see the quirk ``round_packets``. Without the quirk, halves are rounded away from
+    0.
     """
     if not follows_fluid("round_packets"):
         return _round_away(x)

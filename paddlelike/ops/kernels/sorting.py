@@ -1,10 +1,10 @@
 """The order in which C++'s unstable sorts leave elements with equal keys.
 
-``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, yet what
-they do is definite: libstdc++ sorts by introspection (Musser, Introspective sorting and selection algorithms,
-1997) with the median of three and a last pass of insertion, partially by a heap, and selects as it sorts, but
-only in the part that the wanted element is in. Paddle keeps the first k of such an order, so that equal
-scores decide which boxes are kept. Without equal keys every sort gives the same.
+``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, but their
+order is reproducible. libstdc++'s ``sort`` is introsort (Musser, Introspective sorting and selection
+algorithms, 1997) with the median of three and a last pass of insertion. ``partial_sort`` uses a heap.
+``nth_element`` is introsort in the part that holds the wanted element. Paddle keeps the first k of such an
+order, so it decides which of several boxes with equal scores are kept.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def argsort_descending(keys: Array) -> Array:
 def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
     """Return the indexes that sort ``keys`` from high to low, with equal keys in the order that C++ gives.
 
-    With ``first``, sort as ``std::partial_sort`` does for that many; only they are returned. None:
-    ``std::sort``.
+    With ``first``, return only that many, in the order of ``std::partial_sort``; else all, as ``std::sort``
+    does.
     """
     order = argsort_descending(keys)
     count = len(keys) if first is None else min(first, len(keys))
@@ -54,7 +54,7 @@ def _argsort_as_cpp(keys: Array, first: int | None) -> Array:
 def select_top(x: Array, places: Array) -> Array:
     """Return the indices of the largest numbers of the last dim, in the order of ``std::partial_sort``.
 
-    ``places`` are those in which equal numbers keep their order, and NaN is larger than all others.
+    ``places`` are the indices that a stable sort gives, with NaN above all numbers.
     """
     k = places.shape[-1]
     top = np.take_along_axis(x, places, -1)
@@ -68,7 +68,7 @@ def select_top(x: Array, places: Array) -> Array:
 def argsort_rows(x: Array, places: Array, *, falling: bool) -> Array:
     """Return the indices that sort the last dim, with the order of ``std::sort`` for equal numbers and NaN.
 
-    ``places`` are those in which equal numbers keep their order.
+    ``places`` are the indices that a stable sort gives.
     """
     ranked = np.take_along_axis(x, places, -1)
     if x.shape[-1] <= _SMALL:

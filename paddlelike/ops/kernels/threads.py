@@ -1,8 +1,7 @@
 """Work of one kernel that is divided among several threads.
 
-Which parts there are depends on shapes alone, never on the number of threads, and each part is computed by
-one thread: so results have the same bits on any number of threads. BLAS stays on one thread; where it takes
-several, it adds up long products in another order.
+The parts depend on shapes alone, and one thread computes each part, so results have the same bits on any
+number of threads. BLAS stays on one thread: with several it adds long products in another order.
 """
 
 from __future__ import annotations

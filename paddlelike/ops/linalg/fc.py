@@ -16,8 +16,8 @@ from paddlelike.ops.operands import can_be_equal
 class Fc(OpDef):
     """``Out = act(Input W + Bias)``, where the dims of Input from ``in_num_col_dims`` on count as columns.
 
-    W ``(M, D)``; Bias ``(D,)`` or ``(1, D)``; ``activation_type``: none or relu. With ``padding_weights`` the
-    last four rows and columns of W are padding.
+    W is ``(M, D)``, Bias ``(D,)`` or ``(1, D)``; ``activation_type`` is none or relu. With
+    ``padding_weights`` the last four rows and columns of W are padding.
     """
 
     type = "fc"

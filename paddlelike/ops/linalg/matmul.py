@@ -176,8 +176,8 @@ class MatmulAttrs(Attrs):
 class Matmul(OpDef):
     """``Out = alpha X Y`` of matrices, or of stacks of matrices with equal dims in front.
 
-    One side may be a single matrix; it then meets every matrix of the other. X with one dim is a row,
-    Y with one dim a column; Out goes without that dim. ``transpose_X`` and ``transpose_Y`` act first.
+    A single matrix on one side multiplies every matrix of the other. X with one dim is a row, Y with one dim
+    a column; Out lacks that dim. ``transpose_X`` and ``transpose_Y`` act first.
     """
 
     type = "matmul"

@@ -121,7 +121,7 @@ def _matrix_power(x: Array, *, n: int) -> Array:
 class Trace(OpDef):
     """The sum of the diagonal ``offset`` of the matrices in the dims ``dim1`` and ``dim2``.
 
-    The lower dim holds the rows, whichever way round they are given.
+    The lower of the two dims holds the rows, even when it is ``dim2``.
     """
 
     type = "trace"

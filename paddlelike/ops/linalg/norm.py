@@ -141,7 +141,7 @@ def _find_norm_slope(x: Array, out: Array, attrs: PNormAttrs) -> Array:
 
 @register
 class Dist(OpDef):
-    """``Out``, of shape (1,), is the p-norm of ``X - Y``, which are broadcast as numpy does.
+    """``Out``, of shape (1,), is the p-norm of ``X - Y``, broadcast as in numpy.
 
     p = 0 counts the elements that are not 0; p = inf and -inf take the greatest and the least absolute value.
     """

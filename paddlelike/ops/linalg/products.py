@@ -189,7 +189,7 @@ def _vectors(shape: tuple[int, ...], dim: int) -> int:
 class Fsp(OpDef):
     """``Out[n] = X[n] Y[n]^T / (H W)`` with X ``(N, C, H, W)``, Y ``(N, D, H, W)`` as ``(C, H W)``.
 
-    The matrix of Yim et al., A Gift from Knowledge Distillation (2017).
+    Yim et al., A Gift from Knowledge Distillation, 2017.
     """
 
     type = "fsp"

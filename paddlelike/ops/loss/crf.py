@@ -1,8 +1,8 @@
 """Conditional random fields on chains: the cost of labels, and the best labels. Lafferty et al. 2001.
 
-With D labels, Transition is (D + 2, D): row 0 the weights of a first label, row 1 the weights of a last
-label, row 2 + i the weights from label i to each label. Sequences come as rows cut by LoD, Emission (T, D),
-or as padded batches (N, L, D) with their lengths. All sequences of a batch go one step together.
+Transition is (D + 2, D) for D labels. Row 0 holds the weights of first labels, row 1 the weights of last
+labels, row 2 + i the weights from label i to each label. Emission is (T, D) with LoD, or a padded batch (N,
+L, D) with lengths. A step processes one row of every sequence of the batch.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _check(op: str, emission: Spec, transition: Spec, length: Spec | None) -> No
 class LinearChainCrf(OpDef):
     """``LogLikelihood``: the cost of each sequence's Label, ``log(sum over all labels of e^score) - score``.
 
-    The score adds up the emissions and transitions of the labels. Alpha holds, per row, the shares of the
-    labels as they are known up to that row; EmissionExps and TransitionExps are powers of e.
+    The score is the sum of the labels' emissions and transitions. Alpha holds the normalized forward
+    probabilities of the labels at each row; EmissionExps and TransitionExps are powers of e.
     """
 
     type = "linear_chain_crf"
@@ -280,7 +280,7 @@ def _repeat_transitions(transition: Array, sequences: int) -> Array:
 
 
 def _find_best(last: Array, between: Array, out: Array) -> None:
-    """Write the greatest score of a path to each label; ``last`` holds the scores of the step before.
+    """Write the greatest score of a path to each label; ``last`` holds the scores of the previous step.
 
     ``between`` comes from :func:`_repeat_transitions`: a sum over one long row takes half the time of sums
     over many short rows.

@@ -1,7 +1,7 @@
 """Cross entropies: cross_entropy, cross_entropy2, softmax_with_cross_entropy.
 
-A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and, except for a
-quirk, no gradient. A soft label is a distribution over the classes.
+A hard label is the index of a class. Elements with the label ``ignore_index`` have loss 0 and no gradient
+(one quirk excepted). A soft label is a distribution over the classes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def flatten_labels(
     """Return the labels as one row, with ignored labels replaced by 0, and a mask of these (None: no label is
     ignored).
 
-    Raises EnforceNotMet when a label is not a class, or no integer.
+    Raises EnforceNotMet when a label is not a class or not an integer.
     """
     if label.dtype.kind == "f":
         raise EnforceNotMet(
@@ -216,8 +216,8 @@ class CrossEntropyGrad2(OpDef):
 class SoftmaxWithCrossEntropy(OpDef):
     """``Loss``: the cross entropy of ``Softmax = softmax(Logits)`` and Label, along ``axis``.
 
-    As in Paddle, logits that are smaller than the largest by more than 64 count as smaller by 64. An
-    ignored element costs 0; its gradient is a quirk, see ``ignored_labels``.
+    As in Paddle, logits more than 64 below the largest count as 64 below it. An ignored element costs 0; its
+    gradient is the quirk ``ignored_labels``.
     """
 
     type = "softmax_with_cross_entropy"
@@ -308,8 +308,8 @@ def _scale_gradient(
 ) -> tuple[Array, Array, Array]:
     """Return the labels, the factor of each row's softmax, and the amount to subtract at its label.
 
-    Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); there, a label that is not a
-    class names memory outside of the row; here it is ignored.
+    Fluid's gradient kernel also subtracts at ignored labels (see ``ignored_labels``). With a label that is
+    not a class it writes outside of the row; here such a label is ignored.
     """
     flat, ignored = flatten_labels("softmax_with_cross_entropy", label, classes, ignore_index)
     if ignored is None:

@@ -1,7 +1,7 @@
 """Connectionist temporal classification: the loss, and the decoding of labels.
 
-Sequences come as rows cut by LoD, or padded with their lengths. All sequences of a batch go one step
-together. Graves et al. 2006.
+Sequences are rows cut by LoD, or padded with their lengths. A step processes one row of every sequence of the
+batch. Graves et al. 2006.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def _read_padded_batch(
 class Warpctc(OpDef):
     """``Loss``: per sequence ``-log`` of the probability that its steps spell Label, by ``softmax(Logits)``.
 
-    A step gives a label or the ``blank``; equal labels side by side count once, then blanks are left out.
-    Logits are (T, classes) with LoD, or (longest, N, classes) with lengths. A label that does not fit into
-    its steps costs 0. WarpCTCGrad is the gradient of the losses; ``norm_by_times`` divides it by the number
-    of steps on its way to Logits.
+    A step gives a label or the ``blank``; equal neighbours count once, then blanks are removed. Logits are
+    (T, classes) with LoD, or (longest, N, classes) with lengths. A Label too long for its steps costs 0.
+    WarpCTCGrad is the gradient of the losses; with ``norm_by_times`` the gradient of Logits is divided by the
+    number of steps.
     """
 
     type = "warpctc"
@@ -233,8 +233,9 @@ def _beta(steps: Steps, emitted: Array, may_skip: Array, ends: Array) -> Array:
 class CtcAlign(OpDef):
     """``Output``: the classes of Input without repeats (``merge_repeated``) and without the ``blank``.
 
-    Input is (T, 1) with LoD, and so is Output, or one -1 when nothing is left; or (N, L) with InputLength
-    (N, 1), then Output is filled up with ``padding_value`` and OutputLength (N, 1) tells the lengths.
+    Input and Output are (T, 1) with LoD; when nothing is left, Output is one -1. Or Input is (N, L) with
+    InputLength (N, 1): then Output is filled up with ``padding_value``, and OutputLength (N, 1) holds the
+    lengths.
     """
 
     type = "ctc_align"

@@ -14,7 +14,7 @@ from paddlelike.ops.kernels.special import sigmoid
 def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
     """Return probabilities, and the weights of targets 1 and of targets 0.
 
-    Class c is column c - 1; 0 is background, -1 is to be ignored.
+    Class c is column c - 1; class 0 is background, class -1 is ignored.
     """
     classes = np.arange(1, x.shape[1] + 1)
     positive = label == classes

@@ -144,9 +144,8 @@ def _find_label_weights(
 class CenterLoss(OpDef):
     """``Loss = |D|^2 / 2`` per row, D = X - Centers[Label] (SampleCenterDiff).
 
-    With ``need_update`` the centers follow: a center with n rows moves by CenterUpdateRate times the
-    sum of their D over (1 + n). Source: Wen et al., "A discriminative feature learning approach for
-    deep face recognition", 2016.
+    With ``need_update`` a center with n rows moves by CenterUpdateRate times the sum of their D, divided by
+    (1 + n). Source: Wen et al., "A discriminative feature learning approach for deep face recognition", 2016.
     """
 
     type = "center_loss"

@@ -25,10 +25,10 @@ from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elemen
 
 @register
 class SigmoidCrossEntropyWithLogits(OpDef):
-    """``Out = max(X, 0) - X Label + log(1 + e^-|X|)``: the entropy of sigmoid(X) and Label in [0, 1].
+    """``Out = max(X, 0) - X Label + log(1 + e^-|X|)``, the cross entropy of sigmoid(X) and Label in [0, 1].
 
-    Elements whose label (without its fraction) is ``ignore_index`` give 0; ``normalize`` divides the others
-    by their number.
+    Elements whose label, truncated to an integer, is ``ignore_index`` give 0; ``normalize`` divides the
+    others by their number.
     """
 
     type = "sigmoid_cross_entropy_with_logits"
@@ -162,9 +162,9 @@ class ModifiedHuberLoss(OpDef):
 class TeacherStudentSigmoidLoss(OpDef):
     """Losses of ``sigmoid(X)`` for clicks and for a teacher's scores, both encoded in one label.
 
-    With h(z) = log(1 + e^X) - X z: Label below -1 is h(0) (no click, no teacher), below 0 is h(1)
-    (click, no teacher), below 1 is h(0) + h(Label), from 1 on h(1) + h(Label - 1). Where X is
-    beyond the bounds there is no gradient.
+    With h(z) = log(1 + e^X) - X z the loss is h(0) for Label < -1 (no click, no teacher), h(1) for Label < 0
+    (click, no teacher), h(0) + h(Label) for Label < 1, else h(1) + h(Label - 1). The gradient is 0 where X is
+    beyond the bounds.
     """
 
     type = "teacher_student_sigmoid_loss"

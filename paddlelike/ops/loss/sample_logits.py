@@ -25,9 +25,9 @@ class SampleLogitsAttrs(Attrs):
 class SampleLogits(OpDef):
     """The logits of the true classes and of ``num_samples`` sampled classes, for a softmax over these alone.
 
-    ``SampledLogits = Logits[Samples] - log(Probabilities)`` with the expected counts of the classes as
-    Probabilities; a drawn class that is a true one of its row is made impossible when
-    ``remove_accidental_hits``. All rows share the drawn classes, each drawn once. Jean et al. 2014.
+    ``SampledLogits = Logits[Samples] - log(Probabilities)``, where Probabilities are the expected counts of
+    the classes. All rows share the drawn classes, each drawn once. With ``remove_accidental_hits``, a drawn
+    class that is a true class of a row is made impossible there. Jean et al. 2014.
     """
 
     type = "sample_logits"

@@ -44,9 +44,9 @@ class Accuracy(OpDef):
 class Auc(OpDef):
     """``AUC``: the area under the ROC curve of all rows so far, from counts per score.
 
-    StatPos and StatNeg count rows with Label 1 and 0 per score ``int(score * num_thresholds)``.
-    With ``slide_steps`` of n > 0 they hold n such tables of the latest n steps, their sum, and the
-    number of steps; AUC is then computed of the latest n steps.
+    StatPos and StatNeg count rows with Label 1 and 0 per score ``int(score * num_thresholds)``. With
+    ``slide_steps`` of n > 0, AUC covers the latest n steps: StatPos and StatNeg hold one table for each of
+    these steps, their sum, and the number of steps.
     """
 
     type = "auc"
@@ -102,8 +102,8 @@ class Auc(OpDef):
 def _advance_window(table: Array, places: Array, buckets: int, steps: int, done: int) -> tuple[Array, Array]:
     """Count one more step in the table. Return the counts to evaluate, and the table.
 
-    ``places`` are the buckets of the step's rows. A longer table, such as the one that the layer creates,
-    is cut to the length in use, as in Fluid.
+    ``places`` are the buckets of the step's rows. As in Fluid, a table that is too long, such as the layer's,
+    is cut to the length in use.
     """
     flat = table.reshape(-1)
     if steps == 0:

@@ -14,9 +14,9 @@ from paddlelike.framework.opdef import Array, Int, OpDef, Spec, register
 class PositiveNegativePair(OpDef):
     """Pairs of rows of one query whose labels differ: PositivePair, NegativePair, NeutralPair ``(1,)``.
 
-    Score ``(N, W)``, read in ``column``; Label, QueryID (int64) and Weight ``(N, 1)``. A pair is positive
-    if its scores are in the order of its labels, else negative; as in Paddle a pair of equal scores counts
-    as neutral and as negative. A pair weighs the mean of its weights. The accumulated counts are added.
+    Score ``(N, W)``, read in ``column``; Label, QueryID (int64) and Weight ``(N, 1)``. A pair is positive if
+    its scores are in the order of its labels, else negative; as in Paddle, equal scores count as neutral and
+    as negative. The weight of a pair is the mean of its rows' weights. The accumulated counts are added.
     """
 
     type = "positive_negative_pair"

@@ -1,6 +1,6 @@
 """Metrics of sequences: edit_distance, chunk_eval.
 
-Sequences come as rows cut by LoD, or padded to (batch, time) with their lengths.
+Sequences are rows cut by LoD, or padded to (batch, time) with their lengths.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None
 class EditDistance(OpDef):
     """``Out``: the number of insertions, deletions and replacements that turn each of Hyps into its Refs.
 
-    (N, 1); with ``normalized`` divided by the length of the reference. SequenceNum is N.
-    Source: Levenshtein, 1966.
+    Out is (N, 1); with ``normalized`` the numbers are divided by the lengths of the references. SequenceNum
+    is N. Source: Levenshtein, 1966.
     """
 
     type = "edit_distance"
@@ -128,8 +128,8 @@ SCHEMES: Final = {
 class ChunkEval(OpDef):
     """Precision, recall and F1 of chunks found in sequences of tags, and the counts of chunks.
 
-    A tag is ``chunk type * tags of the scheme + tag``; ``num_chunk_types * tags`` is outside of all
-    chunks. A chunk counts as correct when both its ends and its type are.
+    A tag is ``chunk type * tags of the scheme + tag``; ``num_chunk_types * tags`` is outside of all chunks. A
+    chunk is correct if its start, end and type are.
     """
 
     type = "chunk_eval"

@@ -1,7 +1,7 @@
 """Operators on tables of embeddings: lookup_table, and operators on its sparse gradients.
 
-``lookup_table`` takes Ids of shape (..., 1), ``lookup_table_v2`` of any shape; Out has the dims of
-Ids (without that 1) and the width of W.
+``lookup_table`` takes Ids of shape (..., 1), ``lookup_table_v2`` of any shape. Out has the dims of Ids
+(without the 1), then the width of W.
 """
 
 from __future__ import annotations

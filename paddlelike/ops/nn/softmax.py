@@ -31,8 +31,7 @@ from paddlelike.ops.operands import MKLDNN, normalize_axis
 class Softmax(OpDef):
     """``Out = e^X / sum(e^X)`` along ``axis``.
 
-    As in Paddle, a number more than 64 below the greatest counts as 64 below it, so that no
-    element of Out is 0 and its logarithm is finite.
+    As in Paddle, a number more than 64 below the greatest counts as 64 below it, so that Out is never 0.
     """
 
     type = "softmax"
@@ -79,8 +78,8 @@ class Softmax(OpDef):
 class Maxout(OpDef):
     """``Out``: channel c is the maximum of channels ``c groups .. c groups + groups - 1`` of X.
 
-    X is ``(N, C, H, W)`` with the channels at ``axis``; Out has ``C / groups`` of them. Of equal
-    greatest elements the first gets the gradient.
+    X is ``(N, C, H, W)`` with the channels at ``axis``; Out has ``C / groups`` channels. The gradient goes to
+    the first maximum.
     """
 
     type = "maxout"

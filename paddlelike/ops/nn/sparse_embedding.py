@@ -1,6 +1,6 @@
 """Look-ups in growing tables, in this process or on servers, and the counts that servers keep.
 
-None of these operators is Paddle's: Paddle uses ``lookup_table``, and its servers create the tables.
+Paddle does not have these operators: it uses ``lookup_table``, and its servers create the tables.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class MakeSparseTable(OpDef):
 class SparseEmbedding(OpDef):
     """``Out[i...] = W[Ids[i...]]`` for any int64 ids; zeros for ``padding_idx`` and where W has no row.
 
-    Unless ``is_test``, Counts are increased for each id and W gets rows for the ids that ``entry`` admits.
+    Unless ``is_test``, each id increases its count in Counts, and W gets rows for the ids that ``entry``
+    admits.
     """
 
     type = "sparse_embedding"
@@ -192,8 +193,8 @@ class SparseEmbeddingGrad(OpDef):
 class DistributedSparseEmbedding(OpDef):
     """``Out`` as in sparse_embedding, from a table whose rows are distributed over servers by id.
 
-    ``Seen``: the ids with their shows and clicks, which the servers count when they come with the gradients.
-    So a look-up alone changes nothing; an id that ``entry`` would admit has its future row.
+    ``Seen`` holds the ids with their shows and clicks; the servers count these when the gradients arrive. So
+    a look-up alone changes nothing: it returns the row that an id admitted by ``entry`` would get.
     """
 
     type = "distributed_sparse_embedding"

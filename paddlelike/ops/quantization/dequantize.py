@@ -35,8 +35,8 @@ class FakeDequantizeMaxAbs(OpDef):
 class FakeChannelWiseDequantizeMaxAbs(OpDef):
     """``Out``: X times the scale of its channel, by the steps of ``quant_bits``.
 
-    Scales is one tensor ``(C,)`` for the channels ``X[c]``, or two: ``(C,)`` for the channels ``X[:, c]``
-    and ``(1,)`` for all; then both numbers of bits count.
+    Scales is one tensor ``(C,)`` for the channels ``X[c]``. Or it is two tensors, ``(C,)`` for the channels
+    ``X[:, c]`` and ``(1,)`` for all of X, each with its own number of bits.
     """
 
     type = "fake_channel_wise_dequantize_max_abs"
@@ -104,8 +104,8 @@ class DequantizeLog(OpDef):
 class LookupTableDequant(OpDef):
     """``Out``: rows of a table of bytes, converted to floats.
 
-    W ``(V, 2 + D / 4)`` float32: the least and the greatest number of a row, then D bytes; Ids int64
-    ``(..., 1)``; Out ``(..., D)``. A byte b is ``least + b (greatest - least) / 256``; rows of
+    A row of W ``(V, 2 + D / 4)`` float32 holds its least and its greatest number, then D bytes. Ids is int64
+    ``(..., 1)``, Out ``(..., D)``. A byte b stands for ``least + b (greatest - least) / 256``; rows of
     ``padding_idx`` are zeros.
     """
 

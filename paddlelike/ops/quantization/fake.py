@@ -1,4 +1,4 @@
-"""Fake quantization: numbers are rounded to the steps of small integers, and stay floats.
+"""Fake quantization: floats are rounded to the values that small integers can represent.
 
 Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
 """
@@ -17,10 +17,11 @@ from paddlelike.ops.kernels.rounding import round_packets
 
 
 def quantize(x: Array, scale: Array, attrs: Any) -> Array:
-    """Return x, limited to [-scale, scale], in whole steps; ``2^(bit_length - 1) - 1`` steps reach ``scale``.
+    """Return x, limited to [-scale, scale], as a whole number of steps; ``scale`` is ``2^(bit_length - 1) -
+    1``.
 
-    Without ``round_type`` halves are rounded as in Fluid. A ``round_type`` of 0 rounds them to even and
-    allows one more step below 0; 1 rounds them away from 0.
+    Without ``round_type`` halves are rounded as in Fluid. ``round_type`` 0 rounds halves to even and allows
+    one more step below 0; 1 rounds halves away from 0.
     """
     real = x.dtype.type
     steps = real(2 ** (attrs.bit_length - 1) - 1)
@@ -101,7 +102,7 @@ class _RangeAttrs(Attrs):
 class FakeQuantizeRangeAbsMax(OpDef):
     """``fake_quantize_abs_max`` by the maximum over ``window_size`` steps, or InScale if ``is_test``.
 
-    OutScales holds the greatest value of each of these steps, Iter ``(1,)`` int64 counts them.
+    OutScales holds the greatest value of each of these steps; Iter ``(1,)`` int64 counts the steps.
     """
 
     type = "fake_quantize_range_abs_max"
@@ -141,7 +142,7 @@ class _MovingAttrs(Attrs):
 
 
 class _Moving(OpDef):
-    """Quantization by a moving average of the largest values: OutScale = OutAccum / OutState.
+    """Quantization by a moving average of the largest absolute values: OutScale = OutAccum / OutState.
 
     ``OutAccum = moving_rate InAccum + greatest value``, ``OutState = moving_rate InState + 1``. With
     ``is_test`` the scale is InScale, and the sums stay as they are.

@@ -1,6 +1,6 @@
 """Random choices: integers, permutations, columns by probability, parts of images, seeds; distributions.
 
-With a seed the choices of Fluid are Paddle's own; seed 0 means the generator of the scope.
+With a seed, Fluid's operators choose exactly as Paddle does. Seed 0 means the generator of the scope.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Seed(OpDef):
 class SamplingId(OpDef):
     """``Out[i]``: a column drawn with the probabilities X[i], of shape (N, C).
 
-    One u in [min, max) per row: the first column at which the sum of the row exceeds it is taken,
-    the last one when none does.
+    A number u in [min, max) is drawn per row. The result is the first column at which the cumulative sum of
+    the row exceeds u, or else the last column.
     """
 
     type = "sampling_id"
@@ -131,7 +131,7 @@ class SamplingId(OpDef):
 class RandomCrop(OpDef):
     """``Out``: a random part of every instance of X; ``shape`` gives its size along the last dims.
 
-    SeedOut is the seed of the next run; without a value in Seed yet, ``startup_seed`` is taken.
+    SeedOut is the seed of the next run; while Seed has no value, ``startup_seed`` is used.
     """
 
     type = "random_crop"
@@ -216,7 +216,7 @@ def _draw_dirichlet(ctx: Context, alpha: Array) -> Array:
 def _draw_columns(ctx: Context, x: Array, *, num_samples: int, replacement: bool) -> Array:
     """Columns of each row, drawn with probabilities proportional to X.
 
-    Without replacement the columns that come first in a race win: each takes an exponential time of rate X.
+    Without replacement, each column draws an exponential time of rate X, and the shortest times win.
     """
     source = _make_source(ctx)
     possible = np.count_nonzero(x > 0, axis=-1).min(initial=x.shape[-1])

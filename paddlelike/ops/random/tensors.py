@@ -1,6 +1,6 @@
-"""Random tensors, uniform and normal. With a seed they are Paddle's own, bit for bit.
+"""Random tensors, uniform and normal. With a seed they equal Paddle's bit for bit.
 
-Seed 0 means no seed: the numbers come from the generator of the scope, which moves on.
+Seed 0 means no seed: the numbers come from the generator of the scope.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Drawn(OpDef):
 class UniformRandom(_Drawn):
     """``Out`` uniform in [min, max).
 
-    Then ``diag_num`` elements from the first on, ``diag_step + 1`` apart, are set to ``diag_val``.
+    Then ``diag_num`` elements, from the first on and ``diag_step + 1`` apart, are set to ``diag_val``.
     """
 
     type = "uniform_random"

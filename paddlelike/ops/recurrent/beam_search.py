@@ -17,7 +17,7 @@ from paddlelike.ops.kernels.lod import read_levels
 class GatherTree(OpDef):
     """``Out[t, n, b]``: step t of the sequence that ends in beam b, traced back through Parents.
 
-    Ids and Parents are (T, N, beams); Parents[t] says from which beam of step t - 1 each one comes.
+    Ids and Parents are (T, N, beams); Parents[t] is the beam of step t - 1 that each beam continues.
     """
 
     type = "gather_tree"
@@ -65,11 +65,11 @@ class BeamSearchAttrs(Attrs):
 class BeamSearch(OpDef):
     """The ``beam_size`` best next words for each source, among the candidates of its prefixes.
 
-    ``ids`` and ``scores`` hold K candidates per prefix (row); without ``ids`` they are the indexes of the
-    columns. With ``is_accumulated`` the scores belong to the whole sentence; otherwise they are
-    probabilities, and their logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids``
-    is ``end_id``) stays unchanged; a source is dropped when all of its best prefixes have ended.
-    ``parent_idx``: the prefix of each word.
+    ``ids`` and ``scores`` hold K candidates per prefix (row); without ``ids`` a candidate's id is its column.
+    With ``is_accumulated`` the scores are of whole sentences; otherwise they are probabilities, and their
+    logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids`` is ``end_id``) stays
+    unchanged; a source is dropped when all of its best prefixes have ended. ``parent_idx`` is the prefix of
+    each word.
     """
 
     type = "beam_search"
@@ -150,10 +150,10 @@ def _insert(best: list[_Item], item: _Item, size: int) -> None:
 
 @register
 class BeamSearchDecode(OpDef):
-    """``SentenceIds``, ``SentenceScores`` (N,): the sentences that the steps of a search found, best first.
+    """``SentenceIds``, ``SentenceScores``: the sentences that the steps of a search found, best first.
 
-    Ids and Scores are arrays of tensors, a step each, as ``beam_search`` gives them. LoD: sources,
-    sentences, words.
+    Ids and Scores are arrays with one tensor of ``beam_search`` per step. The LoD of the results divides
+    sources into sentences, and sentences into words.
     """
 
     type = "beam_search_decode"

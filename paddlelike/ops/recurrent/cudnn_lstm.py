@@ -1,7 +1,7 @@
 """cudnn_lstm: layers of long short-term memory, in one or both directions, over a batch of equal lengths.
 
-All parameters are one vector W, in the order of cuDNN: for every layer and direction the four matrices of
-the input and the four of the hidden state, for the input, forget, candidate and output gate; then the
+One vector W holds all parameters, in the order of cuDNN. For every layer and direction it has four matrices
+of the input and four of the hidden state, for the input, forget, candidate and output gate; then come the
 biases in the same order.
 """
 
@@ -155,8 +155,8 @@ class CudnnLstm(OpDef):
     """``Out`` (T, N, H): the hidden states of the last layer; (T, N, 2H) when ``is_bidirec``.
 
     Input is (T, N, input_size); InitH, InitC, last_h and last_c are (layers x directions, N, H). Between
-    layers numbers are set to 0 with ``dropout_prob``, the others divided by ``1 - dropout_prob``, unless
-    ``is_test``. Cache keeps what the gradient needs.
+    layers, unless ``is_test``, numbers are set to 0 with probability ``dropout_prob``, and the others divided
+    by ``1 - dropout_prob``. Cache holds intermediate values for the gradient.
     """
 
     type = "cudnn_lstm"

@@ -62,8 +62,9 @@ class GruAttrs(Attrs):
 class Gru(OpDef):
     """``h = (1 - u) h' + u c`` along every sequence; with ``origin_mode`` ``h = u h' + (1 - u) c``.
 
-    Input (T, 3H) is the projected input x: ``u = gate_act(x_u + h' W_u + b_u)``, r likewise,
-    ``c = act(x_c + (r h') W_c + b_c)``. H0 (sequences, H) is the first h'.
+    h' is the previous h. Input (T, 3H) is the projected input x. The update gate is ``u = gate_act(x_u + h'
+    W_u + b_u)``, the reset gate r likewise, the candidate ``c = act(x_c + (r h') W_c + b_c)``. H0 (sequences,
+    H) is the first h'.
     """
 
     type = "gru"

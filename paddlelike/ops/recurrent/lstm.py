@@ -48,11 +48,11 @@ class LstmpAttrs(LstmAttrs):
 
 @register
 class Lstm(OpDef):
-    """``c = f c' + i g``, ``h = o cell_act(c)``, along every sequence.
+    """``c = f c' + i g``, ``h = o cell_act(c)`` along every sequence; c' and h' are the previous c and h.
 
-    Input (T, 4H) is the projected input x. Weight is (H, 4H), Bias b (1, 4H), or (1, 7H) with its rest w:
-    ``g = candidate_act(x_g + h' W_g + b_g)``, ``i = gate_act(x_i + h' W_i + b_i + w_i c')``,
-    f likewise, ``o = gate_act(x_o + h' W_o + b_o + w_o c)``. H0, C0 (sequences, H) are the first h', c'.
+    Input (T, 4H) is the projected input x. Weight W is (H, 4H), Bias b (1, 4H), or (1, 7H) with the peepholes
+    w: ``g = candidate_act(x_g + h' W_g + b_g)``, ``i = gate_act(x_i + h' W_i + b_i + w_i c')``, f likewise,
+    ``o = gate_act(x_o + h' W_o + b_o + w_o c)``. H0, C0 (sequences, H) are the first h', c'.
     """
 
     type = "lstm"
@@ -131,7 +131,7 @@ class Lstm(OpDef):
 
 @register
 class Lstmp(OpDef):
-    """``lstm`` with the projection ``r = act(h ProjWeight)`` as feedback and as output Projection.
+    """``lstm`` whose output Projection ``r = act(h ProjWeight)`` takes the place of h in the next step.
 
     Weight is (P, 4H), ProjWeight (H, P), H0 (sequences, P). ``cell_clip`` and ``proj_clip``, where above 0,
     limit c and r. As in Paddle, act is ``cell_activation``, unless ``proj_activation`` is identity.
@@ -228,7 +228,7 @@ class Lstmp(OpDef):
 def _check_width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes: bool) -> int:
     """Return the width H of the cell; raise ShapeError when the shapes do not fit.
 
-    ``rows`` are those that Weight must have.
+    ``rows`` is the number of rows that Weight must have.
     """
     width = x.shape[-1] // 4
     biases = 7 if use_peepholes else 4

@@ -50,7 +50,7 @@ _ATTRS = RecurrentAttrs.table(
 class RnnMemoryHelper(OpDef):
     """``Out = X``: marks values that a step passes to the next step, or outputs.
 
-    Its gradient is zero where the gradient of Out is not computed, as after the last step.
+    The gradient of X is zero where Out has no gradient, as after the last step.
     """
 
     type = "rnn_memory_helper"
@@ -73,7 +73,7 @@ class RnnMemoryHelper(OpDef):
 class Recurrent(OpDef):
     """Runs ``sub_block`` for every ``inputs[t]``, and stacks its results.
 
-    A step reads in ``ex_states`` the ``states`` of the step before; the first step reads ``initial_states``.
+    In ``ex_states`` a step reads the ``states`` of the step before; the first step reads ``initial_states``.
     With ``reverse`` the last ``t`` comes first.
     """
 

@@ -50,7 +50,7 @@ class ReduceAttrs(Attrs):
     def axes(self, op: str, rank: int, *, may_be_empty: bool = False) -> Axes:
         """Return the dims to reduce, from the front, each once. Raises ShapeError for a missing dim.
 
-        An empty ``dim`` stands for all of them in Paddle 2; Fluid refuses it.
+        An empty ``dim`` stands for all dims in Paddle 2; Fluid refuses it.
         """
         every = self.reduce_all or (may_be_empty and not self.dim)
         return find_axes(op, None if every else tuple(self.dim), rank)
@@ -60,7 +60,7 @@ class ReduceAttrs(Attrs):
 def find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
     """Return the distinct dims to reduce, counted from the front; ``dims`` is None for all.
 
-    Raises ShapeError when one is not there.
+    Raises ShapeError for a dim that does not exist.
     """
     if dims is None:
         return tuple(range(rank))

@@ -143,8 +143,8 @@ register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make
 class TopK(OpDef):
     """``Out``: the ``k`` largest elements of the last dim in falling order; Indices holds their positions.
 
-    Equal numbers come in the order of C++'s partial sort, see :func:`select_top`. The tensor K goes before
-    the attribute.
+    Equal numbers come in the order of C++'s partial sort (:func:`select_top`). The tensor K overrides the
+    attribute.
     """
 
     type = "top_k"

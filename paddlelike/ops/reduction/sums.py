@@ -36,8 +36,8 @@ from paddlelike.ops.operands import MKLDNN, can_be_equal, normalize_axis
 class Sum(OpDef):
     """``Out`` is the sum of all X, which have one shape.
 
-    SelectedRows among dense tensors are added to their rows. SelectedRows alone give SelectedRows
-    with sorted rows, each once. Tensor arrays are added up element by element.
+    SelectedRows among dense tensors are added to the rows that they hold. SelectedRows alone give
+    SelectedRows with sorted, distinct rows. Tensor arrays are added element by element.
     """
 
     type = "sum"

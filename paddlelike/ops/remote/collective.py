@@ -1,8 +1,8 @@
 """Operators between the workers of a job that trains by collectives; all workers run them in the same order.
 
-Each worker computes the gradients of its own part of the batch; ``c_allreduce_sum`` adds them up, so that
-all of them make the same step. Communication may go on behind the computation until
-``c_sync_comm_stream``. These classes declare the operators; the run context carries them out.
+Each worker computes the gradients of its own part of the batch; ``c_allreduce_sum`` adds them up, so that all
+workers make the same step. Communication may overlap the computation until ``c_sync_comm_stream``. These
+classes declare the operators; the run context carries them out.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class CSyncCommStream(_Exchange):
 class CGenNcclId(OpDef):
     """Joins the job: this is worker ``rank`` at ``endpoint``, the others are at ``other_endpoints``.
 
-    In Fluid worker 0 sends the others an identifier here, ``Out``; there is none here.
+    In Fluid, worker 0 sends the others an identifier, ``Out``; here Out stays without a value.
     """
 
     type = "c_gen_nccl_id"

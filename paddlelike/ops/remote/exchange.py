@@ -1,9 +1,8 @@
 """Operators between trainers and parameter servers: send, recv, their barriers, and the server's loop.
 
 A trainer sends the gradient of every block of rows to the server that keeps the block, and receives the
-block's new values. These classes declare the operators; the run context carries them out
-over the network. ``X`` and ``Out`` of send and the barriers are variables without a value,
-which only say what comes before what.
+block's new values. These classes declare the operators; the run context carries them out over the network.
+``X`` and ``Out`` of the barriers, and ``Out`` of send, have no value; they only fix the order of operators.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ class _Ordered(_Remote):
 class Send(_Ordered):
     """Send each ``X[i]`` to the server ``epmap[i]``, under its own name.
 
-    With ``sections`` (rows of each block) ``X`` is one variable that is cut on the way: block i goes to
-    ``epmap[i]`` as ``send_varnames[i]``.
+    With ``sections`` (rows of each block) ``X`` is one variable, sent in blocks: block i goes to ``epmap[i]``
+    as ``send_varnames[i]``.
     """
 
     type = "send"
@@ -91,8 +90,8 @@ class SendBarrier(_Ordered):
 class Recv(_Ordered):
     """Receive each ``Out[i]`` from the server ``epmap[i]``, under its own name.
 
-    With ``recv_varnames`` ``Out`` is one variable that is put together from the blocks of these names;
-    ``varnames`` are then their names on the server. ``do_not_run``: a communicator fetches in the background.
+    With ``recv_varnames`` ``Out`` is one variable, joined from the blocks of these names; ``varnames`` are
+    their names on the server. With ``do_not_run`` a communicator fetches in the background instead.
     """
 
     type = "recv"
@@ -128,10 +127,11 @@ class FetchBarrier(_Ordered):
 class ListenAndServ(_Remote):
     """Serves at ``endpoint`` until all ``Fanin`` trainers have left.
 
-    Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and sends
-    what they wrote. ``distributed_mode``: 0 rounds of all trainers, 1 each gradient as it comes, 2 half
-    asynchronous. ``grad_to_block_id`` says ``gradient:block``, ``prefetch_var_name_to_block_id``
-    ``ids:block``; ``checkpint_block_id`` (sic) saves the table that is sharded by id.
+    Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and sends what
+    they wrote. ``distributed_mode`` 0 waits for all trainers in every round, 1 applies each gradient as it
+    comes, 2 is half asynchronous. An entry of ``grad_to_block_id`` is ``gradient:block``, one of
+    ``prefetch_var_name_to_block_id`` is ``ids:block``. ``checkpint_block_id`` (sic) saves the table that is
+    sharded by id.
     """
 
     type = "listen_and_serv"

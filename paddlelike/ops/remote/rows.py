@@ -1,7 +1,7 @@
 """Operators that distribute rows and ids over parameter servers, and join them again.
 
-By blocks: server j keeps ``height_sections[j]`` rows on end (split_byref, split_selected_rows). By ids: of n
-servers server j keeps the rows with ``id % n == j`` (split_ids, merge_ids).
+By blocks, server j keeps ``height_sections[j]`` consecutive rows (split_byref, split_selected_rows). By ids,
+server j of n keeps the rows with ``id % n == j`` (split_ids, merge_ids).
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class SplitSelectedRows(OpDef):
 class SplitIds(OpDef):
     """``Out[j]``: the part of Ids that belongs to server j of ``len(Out)``.
 
-    Tensors of ids give every id once, in order, as a tensor (n, 1). SelectedRows (a gradient) give
-    SelectedRows; their rows keep their indices.
+    Tensors of ids give a tensor (n, 1) of the distinct ids, sorted. SelectedRows (a gradient) give
+    SelectedRows whose rows keep their indices.
     """
 
     type = "split_ids"

@@ -26,8 +26,9 @@ from paddlelike.framework.opdef.remote import find_remote
 class DistributedLookupTable(OpDef):
     """``Outputs[k][i] = W[Ids[k][i]]``; only the requested rows come over the network.
 
-    Rows ``sum(height_sections[:j])`` and following of ``W`` are ``table_names[j]`` at ``endpoints[j]``. Ids
-    have the form of ``lookup_table`` (last dim 1) or ``lookup_table_v2``, as ``lookup_table_version`` says.
+    The rows of ``W`` from ``sum(height_sections[:j])`` on are ``table_names[j]`` at ``endpoints[j]``.
+    ``lookup_table_version`` says whether Ids have the form of ``lookup_table`` (last dim 1) or
+    ``lookup_table_v2``.
     """
 
     type = "distributed_lookup_table"

@@ -1,7 +1,7 @@
-"""Second gradients of functions that are linear in each operand, or altogether.
+"""Second gradients of functions that are linear in each operand.
 
-For a function linear in X and in W, what its gradient operator computes is linear in the gradients too, so
-the second gradient consists of the function itself and its two gradients.
+The gradient operator of such a function is linear in the gradients too. So the second gradient consists of
+the function itself and its two gradients.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def _instance_norm(
 ) -> tuple[Array, Array, Array]:
     """The gradients of instance_norm_grad by X, Scale and the gradient of Y.
 
-    These are the gradients of a sum. With h the normalized X, i the inverse deviation and g the gradient of
-    Y, it is the sum of ``dd_x scale i (g - mean(g) - h mean(g h)) + dd_scale g h + dd_bias g``.
+    They are the gradients of one sum. With h the normalized X, i the inverse deviation and g the gradient of
+    Y, that is the sum of ``dd_x scale i (g - mean(g) - h mean(g h)) + dd_scale g h + dd_bias g``.
     """
     planes = (*x.shape[:2], -1)
     once = (*x.shape[:2], 1)

@@ -24,8 +24,8 @@ def register_second_order(
 ) -> None:
     """Register ``<type>_grad_grad`` as the gradient of ``<type>_grad``.
 
-    ``kernel`` takes the inputs by position, None for those that are absent. ``needs`` names outputs that are
-    left out where some inputs are all missing, as they would be zero.
+    ``kernel`` takes the inputs by position, None for absent ones. ``needs`` maps an output to inputs; without
+    any of these inputs the output would be zero, and is left out.
     """
     forward = registry.find(type)
     name = f"{type}_grad_grad"

@@ -41,8 +41,8 @@ class SequenceConvAttrs(Attrs):
 class SequenceConv(OpDef):
     """``Out[t]``: ``contextLength`` rows of X from ``t + contextStart`` on, side by side, times Filter.
 
-    X is (T, D), Filter (contextLength D, M). Outside of the sequence rows are zeros, or, with
-    ``paddingTrainable``, those of PaddingData (rows before, then rows after).
+    X is (T, D), Filter (contextLength D, M). Rows outside of the sequence are zeros or, with
+    ``paddingTrainable``, rows of PaddingData (those before, then those after).
     """
 
     type = "sequence_conv"

@@ -139,7 +139,7 @@ def _join_rows(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
 
 @register
 class LodReset(OpDef):
-    """``Out = X`` with another LoD: that of Y, else the offsets that Y contains, else ``target_lod``.
+    """``Out = X`` with another LoD: the LoD of Y, else the offsets that Y contains, else ``target_lod``.
 
     With ``append`` the new level comes below the levels that X has.
     """

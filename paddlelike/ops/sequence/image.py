@@ -25,8 +25,8 @@ class Im2SequenceAttrs(Attrs):
 class Im2Sequence(OpDef):
     """``Out``: one sequence per image of X (N, C, H, W), a row (C kh kw) per window of ``kernels``.
 
-    ``paddings`` are (top, left, bottom, right). Y (N, 2) holds the true height and width of each image
-    before it was made ``out_stride`` times smaller: windows outside of it are left out.
+    ``paddings`` are (top, left, bottom, right). Y (N, 2) holds the true height and width of each image,
+    before it was made ``out_stride`` times smaller. Windows outside of the true size are left out.
     """
 
     type = "im2sequence"

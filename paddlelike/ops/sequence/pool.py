@@ -50,8 +50,9 @@ _POOLS: Final = (*_WEIGHT, *_PICK, "MAX")
 class SequencePool(OpDef):
     """``Out[i]``: the rows of sequence i reduced to one by ``pooltype``; ``pad_value`` for empty sequences.
 
-    SUM, AVERAGE, SQRT (the sum over the root of the length), MAX, FIRST, LAST, over the sequences of the
-    last level. MaxIndex is the row of X that holds each maximum, -1 for none. Out keeps the levels above.
+    ``pooltype`` is SUM, AVERAGE, SQRT (the sum divided by the root of the length), MAX, FIRST or LAST.
+    Sequences are those of the last level; Out keeps the levels above. MaxIndex is the row of X that holds
+    each maximum, or -1.
     """
 
     type = "sequence_pool"

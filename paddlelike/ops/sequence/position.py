@@ -14,8 +14,8 @@ from paddlelike.ops.operands import can_be_equal
 class AddPositionEncoding(OpDef):
     """``Out = alpha X + beta encoding``: half the columns are sines, half cosines of the position.
 
-    With ``h`` half the columns, place ``t`` and column ``k`` of a half, the angle is
-    ``t / 10000^(k / (h - 1))``. X is ``(N, T, C)``, or ``(rows, C)`` with LoD. Vaswani et al., 2017.
+    For position ``t`` and column ``k`` of ``h`` in a half, the angle is ``t / 10000^(k / (h - 1))``. X is
+    ``(N, T, C)``, or ``(rows, C)`` with LoD. Vaswani et al., 2017.
     """
 
     type = "add_position_encoding"

@@ -34,8 +34,8 @@ def _count_rows(op: str, index: Spec, slot: str = "Index") -> int:
 class Gather(OpDef):
     """``Out[i] = X[Index[i]]``.
 
-    ``dX[Index[i]] += dOut[i]``; with ``overwrite`` only the last of repeated rows counts, as in
-    Paddle.
+    The gradient is ``dX[Index[i]] += dOut[i]``; as in Paddle, with ``overwrite`` only the last of repeated
+    rows counts.
     """
 
     type = "gather"
@@ -113,7 +113,7 @@ class GatherNd(OpDef):
 class Scatter(OpDef):
     """``Out = X`` with ``Out[Ids[i]] = Updates[i]``; without ``overwrite``, the sum of the Updates.
 
-    As in Paddle 1.8, dX is dOut, also in the rows that are written over.
+    As in Paddle 1.8, dX is dOut, even in the overwritten rows.
     """
 
     type = "scatter"

@@ -147,7 +147,8 @@ def replace_elements(x: Array, places: Array, values: Array) -> Array:
 def _find_strays(
     dims: tuple[int, ...], widths: tuple[tuple[int, int], ...], packet: int
 ) -> tuple[Array, Array]:
-    """Return the elements of a gradient that Fluid reads elsewhere, and where it reads them, as flat indexes.
+    """Return the elements of a gradient that Fluid reads from a wrong position, and these positions, as flat
+    indices.
 
     Fluid computes this gradient as a negative padding. Eigen's evaluator reads a packet of neighbours at once
     if the whole packet lies between the two paddings, even across the end of a row.

@@ -1,7 +1,7 @@
 """Operators that give the same elements another shape: reshape, squeeze, flatten, transpose.
 
-Each comes twice. The plain one keeps X for its gradient; the ``2`` one has the output XShape, whose
-shape is ``[0, *X.shape]``: an array without elements, so that X itself need not be kept.
+Each has two forms. The plain form keeps X for its gradient. The form with a ``2`` keeps only the output
+XShape, an empty array of shape ``[0, *X.shape]``.
 
 Outputs keep X's LoD where the first dim stays the same.
 """

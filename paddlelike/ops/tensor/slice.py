@@ -86,7 +86,7 @@ def _find_bounds(
 ) -> Box:
     """Return one slice per dim. Raises ShapeError when bounds do not fit, or if they leave nothing of a dim.
 
-    A dim that is -1 (not known yet) keeps its whole slice.
+    An unknown dim (-1) keeps its whole slice.
     """
     if not len(axes) == len(starts) == len(ends) == len(strides):
         raise ShapeError(
@@ -296,7 +296,8 @@ def _register_strided(mark: str, is_whole: Callable[[int, int], bool]) -> None:
     """Register a form of strided_slice; ``is_whole``: a negative stride to this end includes the first
     element.
 
-    It takes X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
+    The operator takes X from start to end in steps, along some dims; bounds outside of X are moved to its
+    ends.
     """
 
     def find_box(x: Array, tensors: Sequence[Any], attrs: StridedSliceAttrs) -> Box:

@@ -42,8 +42,8 @@ def adam(
 class Adam(Update):
     """``m1 = b1 m1 + (1 - b1) g; m2 = b2 m2 + (1 - b2) g^2; p -= lr c m1 / (sqrt(m2) + eps)``.
 
-    ``c = sqrt(1 - b2pow) / (1 - b1pow)``; every step multiplies the powers by their betas. A sparse
-    gradient is zero in the rows it does not hold; with ``lazy_mode`` those rows are left alone.
+    ``c = sqrt(1 - b2pow) / (1 - b1pow)``; every step multiplies the powers ``b1pow`` and ``b2pow`` by b1 and
+    b2. A sparse gradient is zero in the rows it does not hold; with ``lazy_mode`` those rows are not updated.
     Kingma and Ba, 2015 (end of section 2).
     """
 
@@ -124,7 +124,7 @@ def adamax(
 class Adamax(Update):
     """``m = b1 m + (1 - b1) g; u = max(|g|, b2 u + eps); p -= lr / (1 - b1pow) m / u``.
 
-    Kingma and Ba, 2015 (section 7.1). The power of beta1 is moved on by a ``scale`` operator.
+    Kingma and Ba, 2015 (section 7.1). A ``scale`` operator updates ``b1pow``.
     """
 
     type = "adamax"

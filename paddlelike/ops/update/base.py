@@ -1,8 +1,8 @@
 """The class of optimizer updates: which arrays an operator updates, by which rule, and with which numbers.
 
 Every update writes into the arrays it is given (``inplace``) and returns them. Its rule
-(:mod:`paddlelike.ops.update.rules`) sees one element: of a part of a large parameter, of the rows of a sparse
-gradient, or of several small parameters one after the other.
+(:mod:`paddlelike.ops.update.rules`) is a formula for one element. It is applied to parts of large parameters,
+to the rows of a sparse gradient, and to several small parameters at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
 
 class _Places(NamedTuple):
-    """The indexes of the input slots that a rule uses, and of the others.
+    """The indices of the input slots that a rule uses, and of the others.
 
     ``outputs``: for each output, its index in the list of parameter, state, other slots and all inputs.
     """

@@ -1,9 +1,8 @@
 """Updates of several parameters at once.
 
-A call of numpy takes a third of a microsecond however small its arrays are, and the formula of Adam takes
-thirteen. So the parameters of an optimizer share the numbers of the formula, and small ones are put behind
-one another in flat arrays, updated there, and put back: all elements see the same operations as one by one,
-hence the same bits.
+A call of numpy takes a third of a microsecond however small its arrays are, and Adam takes thirteen calls. So
+small parameters of an optimizer are joined in flat arrays, updated there, and copied back. Every element sees
+the same operations as alone, hence the same bits.
 """
 
 from __future__ import annotations

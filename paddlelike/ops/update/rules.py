@@ -5,9 +5,9 @@
         v = v * mu + g
         return p - lr * (g + mu * v if use_nesterov else v), v
 
-Positional-only are the parameter, the gradient and the state, arrays of one shape; behind them come numbers,
-and flags as keywords. The results are the new parameter and state. A call with numbers and flags gives a
-:class:`Step`, which :func:`apply` carries out: large parameters in blocks, of sparse gradients some rows.
+The parameter, the gradient and the state are positional-only arrays of one shape; numbers follow, and flags
+as keywords. The results are the new parameter and state. A call with numbers and flags gives a :class:`Step`.
+:func:`apply` carries it out, block by block for large parameters, on some rows for sparse gradients.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ class Rows(enum.Enum):
 
 
 class Rule:
-    """An expression for one element; see the module.
+    """An expression for one element, as the module describes.
 
-    ``is_linear`` says that repeated rows of a gradient may be applied one after the other, without being
-    summed first.
+    With ``is_linear``, repeated rows of a gradient need not be summed before they are applied.
     """
 
     def __init__(self, function: Callable[..., Any], *, is_linear: bool = False) -> None:
@@ -172,8 +171,8 @@ def _split_blocks(arrays: tuple[Array, ...]) -> Blocks:
 def _iterate_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Blocks:
     """Return blocks ``(rows, values, param, *state)`` that cover the parameter.
 
-    ``rows`` are the rows of a block that the gradient holds, counted from its first and each once, and
-    ``values`` their gradients.
+    ``rows`` are the distinct rows of a block that the gradient holds, counted from the start of the block;
+    ``values`` are their gradients.
     """
     rows, values = _merge_rows(param, grad)
     step = _count_rows(param)

@@ -55,7 +55,7 @@ class ServerBase:
     def take_work(self) -> Work | None:
         """Return the next work; it is in progress until one of the methods below ends it.
 
-        Asynchronous updates may be under way side by side, of several trainers; a save is alone.
+        Asynchronous updates of several trainers may run side by side; a save runs alone.
         """
         assert self._work is None or self.mode != "sync", "the previous work has not ended"
         if self._failure or self._work is not None:
@@ -80,7 +80,7 @@ class ServerBase:
     def find_merge(self) -> Merge | None:
         """Return a sum that can be computed before the round is complete; :meth:`end_merge` ends it.
 
-        So the memory for a round does not grow with the number of trainers.
+        Merging keeps the memory for a round from growing with the number of trainers.
         """
         if self.mode != "sync" or self._failure or self._restoring or self._work is not None:
             return None
@@ -116,7 +116,8 @@ class ServerBase:
         """Record that the work in progress failed.
 
         A save is refused with ``text``. A checkpoint that cannot be read (it may have been replaced) is
-        reported, and another one waited for. After a round, every later request is refused with ``text``.
+        reported, and the server waits for another one. After a failed round, every later request is refused
+        with ``text``.
         """
         self._end_work(work)
         if isinstance(work, Write):

@@ -99,7 +99,7 @@ class Apply:
 class Merge:
     """Add the committed contribution ``other`` to ``into``; both are pairs (trainer, contribution).
 
-    They follow one another in the order of trainer ids, and ``into`` is the sum of all before, so that
+    ``other`` is next in the order of trainer ids, and ``into`` is the sum of all contributions before it, so
     numbers are added in the same order as by :class:`Apply`.
     """
 

@@ -1,8 +1,8 @@
 """The server's side of the protocol: the reply to each request, and when a round is complete.
 
-Every method is one step under one lock that the caller holds. Waiting is a reply, never a blocked call: the
-caller asks again until its timeout ends (and may wait on a condition in between, which is notified of
-changes). Contributions (gradients) are opaque here.
+Every method is one step under one lock that the caller holds. No method blocks: the reply may be Waiting, and
+the caller asks again until its timeout ends. (In between it may wait on a condition, which is notified of
+changes.) Contributions (gradients) are opaque here.
 
 A synchronous round has two phases: a trainer stages its push on *every* server, then commits to every server.
 When all trainers that have not left are marked, :meth:`ServerState.take_work` gives the round to the thread
@@ -252,7 +252,7 @@ class ServerState(ServerBase):
         """Record that rounds from ``request.round`` on are complete without this trainer.
 
         A trainer's last request is accepted even by a server that was restarted since the trainer began to
-        leave: every server has acknowledged that beginning.
+        leave, because every server had acknowledged that the trainer leaves.
         """
         refused = self._refuse_caller(request) if request.last else self._refuse_addressed(request, now)
         if refused:

@@ -1,9 +1,9 @@
 """The decision of a trainer after every server has replied to its Hello, in sync mode: one pure function.
 
-All servers must be at the same round of the same generation before a trainer pushes. Where they are not,
-either this trainer's own last round is finished (every server that has not applied it holds the same push of
-it), or all roll back to the newest checkpoint that all can read, under a new generation. Trainers that decide
-at the same time decide alike; otherwise the next Hello shows it and they decide again.
+All servers must be at the same round of the same generation before a trainer pushes. If they are not, and
+every server that has not applied this trainer's last round holds the same push of it, that round is finished.
+Otherwise all roll back to the newest checkpoint that all can read, under a new generation. Trainers that
+decide at the same time decide alike; otherwise the next Hello shows the difference and they decide again.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
 def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
     """Return the round for all servers, if the servers that know their round began at the same one.
 
-    If some servers are in a later generation, another trainer has begun to do so. Join that generation: a
-    further generation would roll back the trainers that have continued.
+    If some servers are in a later generation, another trainer has already begun this. Join that generation,
+    since a further one would roll back the trainers that have continued.
     """
     known = {hello.round for hello in hellos if not hello.adopts}
     if len(known) != 1 or all(not hello.adopts for hello in hellos) or not _is_untrained(hellos):

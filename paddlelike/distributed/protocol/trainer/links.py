@@ -127,8 +127,8 @@ class Link:
     def record_failure(self, now: float, timeout: float) -> float:
         """Record a failed call and back off; return the seconds since calls began to fail.
 
-        ``timeout`` is the timeout of the call, in seconds. A call that lasted longer was sending values
-        while they were being computed.
+        ``timeout`` is the timeout of the call, in seconds. A call that lasts longer was sending values while
+        they were being computed.
         """
         self.failures += 1
         if self.failing_since is None:

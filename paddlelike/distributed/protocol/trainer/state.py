@@ -18,8 +18,8 @@ it returns Done, under one lock except for the call itself::
             ...  # sleep until step.until, or until another server's reply changes the state
     outcome = trainer.outcome
 
-Every request may be repeated, so a failed call is made again until the server's window is over. A reply that
-tells of a restart or a rollback (stale) leads to an agreement: Hello to all, then the decision of
+Every request may be repeated, so a failed call is made again until the server's window is over. A stale
+reply, after a restart or a rollback, leads to an agreement: Hello to all, then the decision of
 :func:`~paddlelike.distributed.protocol.trainer.decision.decide`, then a pull of all parameters.
 """
 

@@ -1,9 +1,9 @@
 """Calls over a plain TCP connection beside gRPC, for the arrays of training.
 
-A client learns port and ticket of a server's direct listener by a gRPC call (:data:`VERB`), so every
-connection has passed the checks of gRPC's endpoint: the job's token, and the refusal of clear text beyond one
-machine. Where certificates are in use, direct connections are TLS with the same ones. Where the port cannot
-be reached, calls go over gRPC.
+A client learns the port and ticket of a server's direct listener by a gRPC call (:data:`VERB`). So every
+connection has passed the checks of gRPC's endpoint: the job's token, and no clear text beyond one machine.
+With certificates, direct connections are TLS with the same certificates. If the port cannot be reached, calls
+go over gRPC.
 
 A connection carries one call at a time. Request and answer are each a sequence of frames::
 
@@ -13,9 +13,9 @@ A connection carries one call at a time. Request and answer are each a sequence 
 
 Integers are little-endian. The text of the first frame is a JSON object: the verb and the header of a
 request, the header of an answer. Later texts are notes to the receiver. The first frame of a connection has
-the ticket as its text; over TLS the server answers it by an empty last frame, since with TLS 1.3 a client
-learns only after the handshake whether its certificate was accepted. An empty frame says that its sender is
-alive and has nothing to send yet.
+the ticket as its text. Over TLS the server answers it by an empty last frame, since a TLS 1.3 handshake does
+not tell a client whether its certificate was accepted. An empty frame says that its sender is alive and has
+nothing to send yet.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class DirectClient:
     def take(self, timeout: float) -> Connection | None:
         """Return a connection for one call of this thread; None if the server is reachable only by gRPC.
 
-        Raises RemoteError where the server does not answer by gRPC either.
+        Raises RemoteError if the server does not answer by gRPC either.
         """
         with self._lock.hold():
             if self._process != os.getpid():  # the parent's connections are the parent's

@@ -108,7 +108,7 @@ class TlsConnection(Connection):
     def _feed(self, left: int) -> None:
         """Receive encrypted bytes, at least as many as ``left`` decrypted bytes need.
 
-        OpenSSL may have taken up to one record of them from the memory already.
+        Up to one record of them may already be inside OpenSSL.
         """
         sure = min(left - self._incoming.pending - _ENCRYPTED, _PIECE)
         if sure > 0:

@@ -166,7 +166,7 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 def similarity_focus(input: Variable, axis: int, indexes: list[int], name: str | None = None) -> Variable:
     """Return a mask of the largest elements of ``input``, one in each row and column.
 
-    Operator ``similarity_focus``. The numbers are chosen in the matrices at ``indexes`` along ``axis``; at
+    Operator ``similarity_focus``. The elements are chosen in the matrices at ``indexes`` along ``axis``. At
     their positions the mask is 1 along the whole ``axis``. He and Lin, 2016.
 
     Returns

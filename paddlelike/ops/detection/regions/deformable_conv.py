@@ -42,10 +42,10 @@ class DeformableAttrs(Attrs):
 class DeformableConvV1(OpDef):
     """``conv2d`` where Offset moves element (i, j) of the window at (h, w); pixels are interpolated linearly.
 
-    Input ``(N, C, H, W)``, Filter ``(O, C / groups, kh, kw)``, Output ``(N, O, H', W')``, Offset
-    ``(N, 2 * deformable_groups * kh * kw, H', W')``: for each group of channels and each element, how far
-    down and how far to the right. Zeros are outside of the image. Where ``im2col_step`` divides N, Fluid
-    exchanges the results of that many images: see ``fluid.quirks()``.
+    Input ``(N, C, H, W)``, Filter ``(O, C / groups, kh, kw)``, Output ``(N, O, H', W')``, Offset ``(N, 2 *
+    deformable_groups * kh * kw, H', W')``: for each group of channels and each element, the shift down and to
+    the right. Pixels outside of the image are 0. Where ``im2col_step`` divides N, Fluid exchanges the results
+    of that many images: see ``fluid.quirks()``.
     """
 
     type = "deformable_conv_v1"

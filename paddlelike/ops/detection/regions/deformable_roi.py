@@ -45,9 +45,9 @@ class DeformablePsRoiPooling(OpDef):
     """``Output[r, o, i, j]``: the mean of Input at ``sample_per_part`` ^ 2 points of bin (i, j) of region r.
 
     Input ``(N, output_dim * group height * group width, H, W)``; ROIs ``(R, 4)`` as (x1, y1, x2, y2), one
-    sequence per image; Trans ``(R, 2 * classes, part height, part width)``: how far each part is moved to the
-    right and down, in sizes of the region times ``trans_std`` (unless ``no_trans``). Output
-    ``(R, output_dim, pooled_height, pooled_width)``; TopCount: the number of points inside the image.
+    sequence per image; Trans ``(R, 2 * classes, part height, part width)`` times ``trans_std`` is the shift
+    of each part to the right and down, in sizes of the region (unless ``no_trans``). Output ``(R, output_dim,
+    pooled_height, pooled_width)``; TopCount: the number of points inside the image.
     """
 
     type = "deformable_psroi_pooling"

@@ -41,10 +41,10 @@ class AlignAttrs(RoiAttrs):
 class RoiAlign(OpDef):
     """``Out[r, c, i, j]``: the mean of X at the points of bin (i, j) of region r, linear between pixels.
 
-    X ``(N, C, H, W)``, ROIs ``(R, 4)`` as (x1, y1, x2, y2) in the units of the input image, with one
-    sequence per image or with the offsets in RoisLod; Out ``(R, C, pooled_height, pooled_width)``. A bin has
-    ``sampling_ratio`` points along each dim; 0 or less: about one per pixel. Points more than one pixel
-    outside count as 0; a region smaller than a pixel is taken as one pixel.
+    X ``(N, C, H, W)``, ROIs ``(R, 4)`` as (x1, y1, x2, y2) in the units of the input image, with one sequence
+    per image or with the offsets in RoisLod; Out ``(R, C, pooled_height, pooled_width)``. A bin has
+    ``sampling_ratio`` points along each dim, or about one per pixel if that is 0 or less. Points more than
+    one pixel outside of the image count as 0. A region smaller than a pixel is enlarged to one pixel.
     """
 
     type = "roi_align"
@@ -76,9 +76,9 @@ class RoiAlign(OpDef):
 def sample_regions(
     x: Array, rois: Array, attrs: AlignAttrs, *, shift: float = 0.0, least: int = 1
 ) -> tuple[list[AxisWeights], list[AxisWeights]]:
-    """Return, for each region, the weights of the rows and columns of X in its rows and columns of bins.
+    """Return the weights of the rows and of the columns of X in each region's bins.
 
-    Regions are moved back by ``shift`` pixels and are at least ``least`` pixels long.
+    Regions are moved up and left by ``shift`` pixels, and enlarged to ``least`` pixels.
     """
     corners = rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale) - x.dtype.type(shift)
     ratio, (height, width) = attrs.sampling_ratio, x.shape[2:]
@@ -106,7 +106,7 @@ def _sample_axis(
 def _weigh_pixels(start: Array, step: Array, count: Array, bins: int, length: int) -> Array:
     """Return the mean weight of every pixel in each bin: ``(regions, bins, length)``.
 
-    A bin of a region is ``step`` long and has ``count`` points.
+    Each bin is ``step`` pixels long and has ``count`` points.
     """
     real, regions = start.dtype.type, len(start)
     index = np.arange(int(count.max(initial=0)))
@@ -130,8 +130,8 @@ class PrRoiPool(OpDef):
     """``Out[r, c, i, j]``: the mean of X, linear between pixels, over bin (i, j) of region r, exactly.
 
     X ``(N, C, H, W)`` counts as 0 outside; ROIs ``(R, 4)`` as (x1, y1, x2, y2), with one sequence per image
-    or with the number of each image in BatchRoINums; Out ``(R, C, pooled_height, pooled_width)``. Regions
-    without area give 0. The gradient goes to the corners of the regions, too.
+    or with the number of regions per image in BatchRoINums; Out ``(R, C, pooled_height, pooled_width)``.
+    Regions without area give 0. The corners of the regions have a gradient too.
     """
 
     type = "prroi_pool"

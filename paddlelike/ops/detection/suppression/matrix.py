@@ -34,11 +34,11 @@ class MatrixNmsAttrs(ChoiceAttrs):
 class MatrixNms(OpDef):
     """``Out``: rows (label, score, box) of an image, the best first, scores lowered by overlaps.
 
-    BBoxes ``(N, M, 4)``, Scores ``(N, classes, M)``; Index ``(rows, 1)`` int32 is ``image * M + box``.
-    Every better box of the same class gives a factor ``(1 - overlap) / (1 - worst)``, where ``worst`` is
-    its own greatest overlap with boxes that are better than it; with ``use_gaussian`` the factor is
-    ``exp((worst**2 - overlap**2) * gaussian_sigma)``. The score is multiplied by the least of these
-    factors. Boxes whose score is then above ``post_threshold`` remain.
+    BBoxes ``(N, M, 4)``, Scores ``(N, classes, M)``; Index ``(rows, 1)`` int32 is ``image * M + box``. Every
+    better box b of the same class gives a factor ``(1 - overlap) / (1 - worst)``, where ``worst`` is the
+    greatest overlap of b with boxes better than b. With ``use_gaussian`` the factor is ``exp((worst**2 -
+    overlap**2) * gaussian_sigma)``. The smallest factor multiplies the score. Boxes with a new score above
+    ``post_threshold`` remain.
     """
 
     type = "matrix_nms"

@@ -46,11 +46,11 @@ def _nms(boxes: Array, *, iou_threshold: float) -> Array:
 class MulticlassNms(OpDef):
     """``Out``: rows (label, score, box) of the boxes kept, one sequence per image.
 
-    BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``; or
-    both are sequences in which every class has boxes of its own: ``(rows, classes, 4)`` and ``(rows,
-    classes)``. Of every class but ``background_label``, the ``nms_top_k`` best scores above
-    ``score_threshold`` are suppressed; of an image the ``keep_top_k`` best boxes remain. Out is
-    ``[[-1]]`` when no image has any.
+    BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``. Or both
+    have one sequence per image, and every class has its own boxes: ``(rows, classes, 4)`` and ``(rows,
+    classes)``. Suppression takes the ``nms_top_k`` best scores above ``score_threshold`` of every class but
+    ``background_label``; the ``keep_top_k`` best boxes of an image remain. Out is ``[[-1]]`` when no box
+    remains.
     """
 
     type = "multiclass_nms"
@@ -72,8 +72,7 @@ class MulticlassNms(OpDef):
 class MulticlassNms2(OpDef):
     """Suppression as in multiclass_nms, with the index of each box kept; without boxes the outputs are empty.
 
-    Index ``(rows, 1)`` int32 counts through the batch: ``image * M + box``; of sequences
-    ``row * classes + label``.
+    Index ``(rows, 1)`` int32 is ``image * M + box``, or ``row * classes + label`` for sequences.
     """
 
     type = "multiclass_nms2"
@@ -107,7 +106,7 @@ def keep_boxes(
 ) -> tuple[Array, Array, Array]:
     """Return rows (label, score, box) of all images, indices of their boxes, and numbers per image.
 
-    ``starts`` says where the boxes of each image begin, if every class has its own.
+    ``starts`` holds the first box of each image, if every class has its own boxes.
     """
     images, firsts = _keep_in_parts(boxes, scores, starts, attrs)
     index = np.concatenate([kept.place + first for kept, first in zip(images, firsts, strict=True)])

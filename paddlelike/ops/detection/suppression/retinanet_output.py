@@ -30,11 +30,11 @@ class _Attrs(Attrs):
 class RetinanetDetectionOutput(OpDef):
     """The objects in each image: class, score and box, the highest score first.
 
-    For each level BBoxes ``(N, M, 4)``: moves of Anchors ``(M, 4)``; Scores ``(N, M, C)``; ImInfo ``(N,
-    3)``: height, width, scale. Out ``(D, 6)``: (class from 1 on, score, x1, y1, x2, y2) in the original
-    image, with one sequence per image. Of each level the ``nms_top_k`` scores above ``score_threshold``
-    (above 0 at the last level) are taken, boxes that overlap a better one of their class are dropped,
-    and ``keep_top_k`` of an image are kept.
+    Each level has BBoxes ``(N, M, 4)``, which are offsets to Anchors ``(M, 4)``, and Scores ``(N, M, C)``.
+    ImInfo ``(N, 3)`` is height, width, scale. A row of Out ``(D, 6)`` is (class from 1 on, score, x1, y1, x2,
+    y2) in the original image; Out has one sequence per image. Each level gives its ``nms_top_k`` best scores
+    above ``score_threshold`` (above 0 at the last level). Boxes that overlap a better one of their class are
+    dropped; the ``keep_top_k`` best of an image remain.
     """
 
     type = "retinanet_detection_output"

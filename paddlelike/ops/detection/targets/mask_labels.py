@@ -34,14 +34,15 @@ class _Image(NamedTuple):
 class GenerateMaskLabels(OpDef):
     """For each region with a class, the mask of its object in ``resolution`` x ``resolution`` pixels.
 
-    ImInfo ``(N, 3)``: height, width, scale of Rois; GtClasses and IsCrowd ``(G, 1)`` int32; GtSegms ``(S,
-    2)``: points in the original image with three levels of LoD: objects of each image, polygons of each
-    object, points of each polygon; Rois ``(R, 4)`` and LabelsInt32 ``(R, 1)`` as generate_proposal_labels
-    gives them.
+    ImInfo ``(N, 3)`` is height, width, scale of Rois; GtClasses and IsCrowd are ``(G, 1)`` int32. GtSegms
+    ``(S, 2)`` holds points in the original image; its three levels of LoD are the objects of each image, the
+    polygons of each object and the points of each polygon. Rois ``(R, 4)`` and LabelsInt32 ``(R, 1)`` come
+    from generate_proposal_labels.
 
-    MaskRois ``(P, 4)``: the regions with a class; RoiHasMaskInt32 ``(P, 1)``: their rows among those of the
-    image; MaskInt32 ``(P, num_classes * resolution ^ 2)``: 1 inside, 0 outside, -1 for other classes. An
-    image without such regions gives its first background region with a mask of -1.
+    MaskRois ``(P, 4)`` are the regions with a class; RoiHasMaskInt32 ``(P, 1)`` are their indices among the
+    regions of the image. MaskInt32 ``(P, num_classes * resolution ^ 2)`` is 1 inside the object, 0 outside,
+    -1 in the columns of other classes. An image without such regions gives its first background region with a
+    mask of -1.
     """
 
     type = "generate_mask_labels"

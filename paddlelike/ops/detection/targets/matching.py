@@ -33,10 +33,10 @@ NEAR = 1e-6  # the smallest distance that counts below that
 class BipartiteMatch(OpDef):
     """Match columns (anchors) of DistMat with rows (true boxes), the greatest distance first.
 
-    DistMat is ``(K, M)``, the rows of an image one sequence. ColToRowMatchIndices ``(N, M)`` int32 is the
-    row within the image, -1 where a column has none; ColToRowMatchDist is its distance, else 0. Each row is
-    matched once at most; ``match_type`` "per_prediction" then matches every other column with its greatest
-    distance if that is at least ``dist_threshold``.
+    DistMat is ``(K, M)`` with one sequence of rows per image. ColToRowMatchIndices ``(N, M)`` int32 is the
+    row matched with each column, counted within the image, or -1. ColToRowMatchDist is the distance of the
+    match, or 0. Each row is matched at most once. ``match_type`` "per_prediction" then matches every
+    remaining column with the row of its greatest distance, if that is at least ``dist_threshold``.
     """
 
     type = "bipartite_match"
@@ -77,7 +77,7 @@ def _match_greedily(matrix: Array, index: Array) -> None:
     """Write the row of each column into ``index``, by the greatest remaining distance until no column is
     left.
 
-    Of equal distances the first column wins, then the first row.
+    Among equal distances the first column wins, then the first row.
     """
     if (kernel := fast.match_greedily.choose(matrix.size, matrix)) is not None:
         number = matrix.dtype.type
@@ -119,10 +119,10 @@ def _match_rest(matrix: Array, index: Array, threshold: np.generic) -> None:
 class TargetAssign(OpDef):
     """``Out[i, j]``: the row of X that anchor j of image i is matched with, or ``mismatch_value``.
 
-    X is ``(rows, P, K)``, the rows of an image one sequence, and P as many as anchors or a divisor of
-    them; MatchIndices ``(N, M)`` counts rows within the image, -1 for none. Out is ``(N, M, K)``. OutWeight
-    ``(N, M, 1)`` is 1 where an anchor is matched and for the anchors of NegIndices ``(rows, 1)``, which stand
-    for the background; the anchors of an image are one sequence.
+    X is ``(rows, P, K)`` with one sequence of rows per image; P is M, the number of anchors, or a divisor of
+    M. MatchIndices ``(N, M)`` is the matched row, counted within the image, or -1. Out is ``(N, M, K)``.
+    OutWeight ``(N, M, 1)`` is 1 for matched anchors and for the background anchors in NegIndices ``(rows,
+    1)``, which has one sequence per image.
     """
 
     type = "target_assign"
@@ -180,10 +180,10 @@ class MineHardExamples(OpDef):
     match. NegIndices ``(rows, 1)`` int32 holds the chosen anchors in ascending order, one sequence for
     each image.
 
-    "max_negative" takes, of the anchors without a match whose distance is below ``neg_dist_threshold``,
-    ``neg_pos_ratio`` as many as are matched. "hard_example" takes the ``sample_size`` anchors of the
-    greatest sum of both losses, matched or not; in UpdatedMatchIndices the matched ones that are not taken
-    are -1.
+    "max_negative" considers anchors without a match whose distance is below ``neg_dist_threshold``, and takes
+    ``neg_pos_ratio`` for each matched anchor. "hard_example" takes the ``sample_size`` anchors with the
+    greatest sum of both losses, matched or not; matched anchors that are not taken are -1 in
+    UpdatedMatchIndices.
     """
 
     type = "mine_hard_examples"

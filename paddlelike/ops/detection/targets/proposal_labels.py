@@ -46,13 +46,14 @@ class GenerateProposalLabels(OpDef):
     RpnRois ``(R, 4)``, GtClasses ``(G, 1)`` int32, IsCrowd ``(G, 1)`` int32 and GtBoxes ``(G, 4)`` have one
     sequence per image; ImInfo ``(N, 3)``: height, width, and the scale of RpnRois (GtBoxes are in the
     original image). A region is foreground if its greatest overlap with an object is ``fg_thresh`` or more,
-    background if it is in [``bg_thresh_lo``, ``bg_thresh_hi``). Of ``batch_size_per_im`` at most
-    ``fg_fraction`` are foreground, with ``is_cascade_rcnn`` all are taken.
+    background if it is in [``bg_thresh_lo``, ``bg_thresh_hi``). The sample has ``batch_size_per_im`` regions,
+    of them at most the share ``fg_fraction`` foreground; with ``is_cascade_rcnn`` all regions are taken.
 
-    Rois ``(P, 4)`` in the scaled image, LabelsInt32 ``(P, 1)``: the class, 0 for background; BboxTargets
-    and the weights, 1 at a target, ``(P, 4 * class_nums)``: in the columns of the class, with
-    ``is_cls_agnostic`` of class 1. All have one sequence per image. ``use_random`` False takes the first
-    ones. Paddle seeds its random choice by the operating system, this one by the generator of the scope.
+    Rois ``(P, 4)`` are in the scaled image; LabelsInt32 ``(P, 1)`` is the class, 0 for background.
+    BboxTargets and the two weights are ``(P, 4 * class_nums)``; the offsets, and weights of 1, stand in the
+    columns of the class (of class 1 with ``is_cls_agnostic``). All have one sequence per image.
+    ``use_random=False`` takes the first regions. The random choice comes from the scope's generator; Paddle's
+    is seeded by the operating system.
     """
 
     type = "generate_proposal_labels"
@@ -147,8 +148,8 @@ def _label(
 def _join_objects(rois: Array, objects: _Objects, scale: Any, *, cascade: bool) -> Array:
     """Return the boxes to sample from, in the original image: the objects, then the proposed regions.
 
-    The regions of a cascade come from this operator, so that the objects are the first of them already; as in
-    Paddle these are taken as they are, without the scale.
+    The regions of a cascade come from this operator, so they begin with the objects already. As in Paddle,
+    these objects are not divided by the scale.
     """
     if not cascade:
         return np.concatenate([objects.boxes, rois / scale])

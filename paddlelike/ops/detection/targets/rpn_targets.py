@@ -50,15 +50,16 @@ class RpnTargetAssign(OpDef):
 
     Anchor ``(A, 4)``; GtBoxes ``(G, 4)`` and IsCrowd ``(G, 1)`` int32 with one sequence per image; ImInfo
     ``(N, 3)``: height, width, scale of GtBoxes. An anchor is positive if its overlap with an object is at
-    least ``rpn_positive_overlap`` or the greatest of that object, negative if it is below
-    ``rpn_negative_overlap`` with all. Anchors that reach over the border by ``rpn_straddle_thresh`` (if not
-    negative), and crowds, are left out. Of ``rpn_batch_size_per_im`` at most ``rpn_fg_fraction`` are
-    positive.
+    least ``rpn_positive_overlap`` or the greatest of that object. It is negative if its overlap with every
+    object is below ``rpn_negative_overlap``. Crowds are left out, and so are anchors that reach over the
+    border by ``rpn_straddle_thresh`` (unless that is negative). The sample has ``rpn_batch_size_per_im``
+    anchors, of them at most the share ``rpn_fg_fraction`` positive.
 
-    LocationIndex ``(F,)``: rows of the batch's N * A anchors whose moves TargetBBox ``(F, 4)`` and
-    BBoxInsideWeight ``(F, 4)`` describe; ScoreIndex ``(F' + B,)``: rows with a TargetLabel ``(F' + B, 1)``
-    of 1 or 0; all with one sequence per image. ``use_random`` False takes the first ones. Paddle seeds its
-    random choice by the operating system, this one by the generator of the scope.
+    LocationIndex ``(F,)`` are the anchors, among the N * A of the batch, with an offset in TargetBBox ``(F,
+    4)`` and a weight in BBoxInsideWeight ``(F, 4)``. ScoreIndex ``(F' + B,)`` are the anchors with a
+    TargetLabel ``(F' + B, 1)`` of 1 or 0. All have one sequence per image. ``use_random=False`` takes the
+    first anchors. The random choice comes from the scope's generator; Paddle's is seeded by the operating
+    system.
     """
 
     type = "rpn_target_assign"
@@ -100,9 +101,9 @@ class _RetinaAttrs(Attrs):
 class RetinanetTargetAssign(OpDef):
     """All anchors of each image that are near an object or far from all objects, with their targets.
 
-    As ``rpn_target_assign``, without a sample, and with anchors over the border. GtLabels ``(G, 1)`` int32,
-    from 1 on, become the TargetLabel of positive anchors. ForegroundNumber ``(N, 1)`` int32: their count
-    plus one.
+    It works like ``rpn_target_assign``, but takes all anchors, also those over the border. GtLabels ``(G,
+    1)`` int32, from 1 on, become the TargetLabel of positive anchors. ForegroundNumber ``(N, 1)`` int32 is
+    the count of positive anchors plus one.
     """
 
     type = "retinanet_target_assign"

@@ -1,7 +1,7 @@
 """Boxes (xmin, ymin, xmax, ymax): areas and overlaps, in the order of operations of Paddle's kernels.
 
-Boxes are normalized (an edge is a real number) or in pixels: then the last pixel belongs to the box, and a
-width is ``xmax - xmin + 1``.
+Boxes are normalized or in pixels. In pixels the last pixel belongs to the box, so a width is ``xmax - xmin +
+1``.
 """
 
 from __future__ import annotations

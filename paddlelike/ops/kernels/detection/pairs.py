@@ -1,6 +1,6 @@
 """Overlaps of one pair of shapes, in Python numbers, for loops where each pair depends on the previous pair.
 
-numpy takes many times as long for one pair. Where rounding could decide, :func:`is_above` leaves it open.
+numpy takes many times as long for one pair. :func:`is_above` returns None where rounding could decide.
 """
 
 from __future__ import annotations

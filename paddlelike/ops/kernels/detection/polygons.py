@@ -1,8 +1,8 @@
 """Areas and overlaps of polygons given by their corners (x1, y1, x2, y2, ...).
 
-The part of a polygon above an edge and a base line is a trapezoid; with the sign of the edge's direction the
-trapezoids add up to the polygon. So the intersection of two simple polygons is the signed sum, over all
-pairs of edges, of what their trapezoids share: the integral of the lower of two lines.
+An edge and a base line bound a trapezoid. Added with the signs of the edges' directions, the trapezoids give
+the polygon. So the intersection of two simple polygons is a signed sum over all pairs of edges: of the area
+that the two trapezoids share, the integral of the lower line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Features of regions of images: the image of each region, and pools along rows and columns.
+"""Regions of images: which image a region lies in, and pools along rows and columns.
 
-A pool whose weight of a pixel is (weight of its row) x (weight of its column) is two matrix products on the
-part of the image under the region; :class:`AxisWeights` are the weights along one dim.
+If the weight of a pixel is the product of a weight of its row and one of its column, a pool is two matrix
+products on the part of the image under the region. :class:`AxisWeights` are the weights along one dim.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ _CHUNK: Final = 1 << 19  # bytes of values handled at a time: they stay in the c
 class Points(NamedTuple):
     """P points: the four pixels around each, and their weights; all of shape (4, P).
 
-    A pixel outside of the image has the index behind the last one, where zeros are read.
-    ``d_y`` and ``d_x`` are the derivatives of the weights by the place of the point.
+    A pixel outside of the image has the index after the last pixel, where zeros are read. ``d_y`` and ``d_x``
+    are the derivatives of the weights by the place of the point.
     """
 
     pixel: Array

@@ -1,6 +1,6 @@
 """Suppression, merging, matching and overlaps of boxes, in the order of operations of numpy's kernels.
 
-Boxes ``(N, 4)`` are (xmin, ymin, xmax, ymax) and finite; ``edge`` is added to a width: 0, or 1 pixel.
+Boxes ``(N, 4)`` are (xmin, ymin, xmax, ymax) and finite. ``edge`` is added to a width: 0, or 1 for pixels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _overlap(
 
 @compile_late("int64(T[:, ::1], T, T, T, int64[::1])", least=1 << 8, helpers=(_measure, _overlap))
 def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, kept: Array) -> int:
-    """Write the indexes of the boxes that are kept, in order, as many as fit; return their number.
+    """Write the indices of the boxes kept, in order, as many as fit. Return their number.
 
     A box is kept unless its overlap with one kept before it is above the threshold (or 0 / 0). An ``eta``
     below 1 multiplies the threshold after each kept box, while the threshold is above 0.5.
@@ -97,7 +97,7 @@ def find_overlaps(a: Array, b: Array, edge: Number, out: Array) -> None:
 
 @compile_late("void(T[:, ::1], T[:, ::1], T, T, T[:, ::1])", least=1 << 14)
 def measure_similarity(a: Array, b: Array, edge: Number, tiny: Number, out: Array) -> None:
-    """Write the overlaps of boxes ``(N, 4)`` and ``(4, M)`` as iou_similarity computes them.
+    """Write the overlaps of boxes ``(N, 4)`` and ``(4, M)`` for iou_similarity.
 
     An area is negative where a box is upside down, and ``tiny`` is added to the union.
     """
@@ -115,10 +115,10 @@ def measure_similarity(a: Array, b: Array, edge: Number, tiny: Number, out: Arra
 
 @compile_late("void(T[:, ::1], T, int32[::1])", least=1 << 10)
 def match_greedily(matrix: Array, least: Number, index: Array) -> None:
-    """Write the row of each column ``(M,)``, by the greatest remaining number of ``(K, M)``.
+    """Match columns with rows of a matrix ``(K, M)``, the greatest number first; write each column's row.
 
-    Only numbers of at least ``least`` count. Of equal ones the first column wins, then the first row. Columns
-    that get no row are left alone.
+    Numbers below ``least`` are ignored. Of equal numbers the first column wins, then the first row. Columns
+    without a match are not written.
     """
     count, columns = matrix.shape
     rows = np.full(columns, -1, np.int64)  # of the greatest number of each column

@@ -1,9 +1,9 @@
 """Normalization by channels: statistics in one pass over memory, and the result in another.
 
-Rows ``(M, C)`` are given folded, ``(M / k, k C)``: each column is a lane with sums of its own, so that few
-channels keep the vector units busy as well. Sums of parts of the rows are joined by the
-formula of Chan, Golub and LeVeque (1979), the lanes of a channel in float64: no less exact than numpy's, but
-not the same bits. Products are fused with the additions that follow.
+Rows ``(M, C)`` are folded to ``(M / k, k C)``, so that few channels fill the vector units as well. Each
+column (lane) has its own sums. Sums of parts of the rows are joined by the formula of Chan, Golub and LeVeque
+(1979), the lanes of a channel in float64. Results are as exact as numpy's, but not the same bits. Products
+are fused with the additions that follow.
 """
 
 from __future__ import annotations

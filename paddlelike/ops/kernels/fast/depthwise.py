@@ -1,7 +1,7 @@
 """Depthwise convolutions, with one filter per channel, and their gradients, one row of windows at a time.
 
-``x`` is padded, ``(N, H, W, C)``; the window of output ``(i, j)`` begins at row ``i * down`` and column
-``j * right``, its places are ``skip`` rows and ``step`` columns apart. Weights are ``(h, w, C)``.
+``x`` ``(N, H, W, C)`` is padded. The window of output ``(i, j)`` begins at row ``i * down`` and column ``j *
+right``; its elements are ``skip`` rows and ``step`` columns apart. Weights are ``(h, w, C)``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Kernels that numba compiles when they are first used, and the rule that decides whether to use them.
 
-A kernel is a plain Python function of arrays; nothing here imports numba before one is chosen. It is chosen
-where ``FLAGS_use_fast_kernels`` is on (the default), numba is installed, and the arrays are large enough.
+A kernel is a plain Python function of arrays. It is used if ``FLAGS_use_fast_kernels`` is on (the default),
+numba is installed and the arrays are large enough; numba is not imported before that.
 
-numba takes about a second to start, and a second more for each few kernels that its cache does not hold. A
-kernel with the bits of numpy's is therefore chosen only after a while of work, unless the flag was set to
-True; for one with other bits the size alone decides, never what ran before: equal runs give equal bits.
+numba takes about a second to start, and a second more for every few kernels not yet in its cache. So a kernel
+with numpy's bits is used only after some work was done without it, unless the flag was set to True. A kernel
+with other bits is chosen by size alone, so that equal runs give equal bits.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ class FastKernel:
     signature
         Numba's, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
     dtypes
-        The types of the arrays that decide: float32 and float64, int64 where the signature has no ``T``.
+        The dtypes of the arrays: float32 and float64, or int64 where the signature has no ``T``.
     least
-        The least size of the work, usually elements, for which it is chosen.
+        The least size of the work, usually elements, for which the kernel is chosen.
     asked
         The same if the flag was set to True, since the time to start numba does not matter then. By
         default ``least``.
     exact
-        Whether it gives the bits of the numpy kernel it takes the place of. The others differ by rounding.
+        Whether it gives the same bits as the numpy kernel it replaces. Other kernels differ by rounding.
     reorder
         Whether sums may be taken in any order, and products fused with additions.
     helpers
         The functions of the same file that it calls.
     text
-        Its source, where that is in no file.
+        Its source, when it was not read from a file.
     calls
-        How often it was chosen.
+        The number of times it was chosen.
     """
 
     function: Callable[..., Any]
@@ -98,7 +98,7 @@ class FastKernel:
         """Return the compiled function for work of this size on ``arrays``, or None for numpy.
 
         The arrays must be of one of the kernel's types, contiguous in C order, aligned and in writable
-        memory. While a save reads parameters they are read-only views of such memory, which kernels may read.
+        memory. Read-only views of such memory will do: parameters are such views while a save reads them.
         """
         if size < self.least and (self.asked is None or size < self.asked or not is_set(FLAG)):
             return None
@@ -159,7 +159,7 @@ def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
 class _OnRequest(threading.local):
     """Whether this thread uses compiled kernels only if the flag was explicitly set to True.
 
-    Predictors do so: a first answer would wait for numba, and the rest gains little by it.
+    Predictors set this: their first answer would wait for numba, and later answers gain little.
     """
 
     active = False
@@ -324,8 +324,8 @@ def _warn(text: str) -> None:
 def find_cache() -> Path | None:
     """Return the folder for compiled kernels, which is created if needed; None if no folder is writable.
 
-    It is ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``, or what ``NUMBA_CACHE_DIR`` names.
-    Compiled code is executed, so a folder that others can write to or replace is not used.
+    It is ``NUMBA_CACHE_DIR`` if set, else ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``. A
+    folder that others can write to or replace is not used, because its code is executed.
     """
     from pathlib import Path  # late: it takes long
 

@@ -1,7 +1,7 @@
 """Suppression and merging of polygons ``(N, 2 k)`` given by their corners.
 
-The formula is the same as in :mod:`paddlelike.ops.kernels.detection.polygons`: pairs of edges share
-trapezoids. They are added edge by edge, so overlaps differ from numpy's by rounding.
+The formula is that of :mod:`paddlelike.ops.kernels.detection.polygons`. The terms are added edge by edge, so
+overlaps differ from numpy's by rounding.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from paddlelike.ops.kernels.fast.late import Number, compile_late
 
 
 def _cut(shape: Array, out: Array) -> float:
-    """Write the edges ``(5, k)``: left, right, y at the left end, slope, direction; return the area.
+    """Write the edges ``(5, k)``: left, right, y at the left end, slope, direction.
 
-    The area is added up in the type of the corners, in their order.
+    Return the area, summed in the dtype and the order of the corners.
     """
     corners = out.shape[1]
     total = shape[0] - shape[0]

@@ -1,7 +1,7 @@
 """Maxima of windows of images, and the gradient.
 
-``x`` is ``(N, H, W, C)``; window ``(i, j)`` begins at row ``i * down - top`` and column ``j * right - left``,
-and is ``high`` rows and ``wide`` columns large. What lies outside of the image counts as ``least``.
+``x`` is ``(N, H, W, C)``. Window ``(i, j)`` begins at row ``i * down - top`` and column ``j * right - left``;
+it has ``high`` rows and ``wide`` columns. Pixels outside of the image count as ``least``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def find_maxima_dx(
 ) -> None:
     """Add the gradient of each window to the position of its first maximum; ``dx`` is zero at first.
 
-    Windows are taken from the last to the first, as numpy's kernel meets them.
+    Windows are taken from the last to the first, as in numpy's kernel.
     """
     channels = x.shape[3]
     zero = x.dtype.type(0)

@@ -1,8 +1,9 @@
 """The elementwise parts of LSTM and GRU steps, between products and exponentials, in one pass each.
 
-Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
-are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and ``run_gru``
-do all steps of a few narrow sequences, products and exponentials too: calls of numpy would cost more.
+Every operation rounds as numpy's does, so the results have the same bits; numpy computes the exponentials.
+Gates are sigmoids with arguments of at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and
+``run_gru`` do all steps of a few narrow sequences, with products and exponentials: there, calls of numpy
+would cost more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ def run_lstm(
 ) -> None:
     """Run all steps of an LSTM with usual gates. ``gates`` (T, 4H) hold the input and are overwritten.
 
-    ``first`` (2, n, H) are output and cell before the first rows, ``previous`` the rows before the others;
-    cells, their tangents and outputs are written to ``out`` (3, T, H). ``peepholes`` has 3 rows or none.
+    ``first`` (2, n, H) are output and cell before the first rows; ``previous`` are the indices of the rows
+    before the others. Cells, their hyperbolic tangents and outputs are written to ``out`` (3, T, H).
+    ``peepholes`` has 3 rows or none.
     """
     count, width = first.shape[1], out.shape[2]
     cells, active, hidden = out[0], out[1], out[2]
@@ -126,8 +128,8 @@ def run_gru(
     """Run all steps of a GRU with usual gates. ``gates`` (T, 3H) hold the input and are overwritten.
 
     ``both`` (2, H, H) are the weights of update and reset, ``weight`` is the weight of the candidate.
-    ``first`` (n, H) are the states before the first rows, ``previous`` the rows before the others; reset
-    states and states are written to ``out`` (2, T, H).
+    ``first`` (n, H) are the states before the first rows; ``previous`` are the indices of the rows before the
+    others. Reset states and states are written to ``out`` (2, T, H).
     """
     count, width = first.shape
     powers = np.empty(2 * width, np.int32)
@@ -221,7 +223,8 @@ def find_factors(
 ) -> None:
     """Write the factors that turn gradients of cell and output into gradients of an LSTM's gates.
 
-    Candidate and cell are a tangent. With ``stops``, gradients stop at the cell, whose factors are 0.
+    The activation of candidate and cell is tanh. With ``stops``, gradients stop at the cell, whose factors
+    are 0.
     """
     width = active.shape[1]
     one = gates.dtype.type(1)
@@ -271,7 +274,7 @@ def blend_states(update: Array, candidate: Array, last: Array, origin: bool, hid
 def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) -> None:
     """Write the factors of gradients in a GRU with a tanh candidate, as numpy's kernel does.
 
-    ``gates`` are (T, 3H), ``factors`` (5, T, H): of candidate, update, kept state, reset, reset state.
+    ``gates`` is (T, 3H). ``factors`` (5, T, H) are for candidate, update, kept state, reset, reset state.
     """
     width = last.shape[1]
     one = last.dtype.type(1)

@@ -18,9 +18,9 @@ def find_maxima(
 ) -> None:
     """Write the first largest pixel of each bin ``(R, C, H', W')`` and its position, ``h W + w``.
 
-    ``x`` is ``(N, H, W, C)`` and holds nothing below ``least``; ``rows`` ``(R, 2, H')`` and ``columns``
-    ``(R, 2, W')`` are the first pixels of the bins and the ones after their last. An empty bin gives 0 and
-    -1, which is the place of ``least``, too.
+    ``x`` ``(N, H, W, C)`` has no element below ``least``. ``rows`` ``(R, 2, H')`` and ``columns`` ``(R, 2,
+    W')`` are the first pixel of each bin and the one after its last. An empty bin gives 0 and the position
+    -1; a bin whose pixels are all ``least`` gives the position -1 too.
     """
     channels = x.shape[3]
     best, place = np.empty(channels, x.dtype), np.empty(channels, np.int32)

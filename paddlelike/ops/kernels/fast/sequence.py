@@ -1,7 +1,7 @@
 """Sequential loops over sequences: chains of labels, and edit distance.
 
-With D labels, transitions are (D + 2, D): weights of a first label, of a last label, and from label to label.
-Sequence ``n`` is the rows ``starts[n] .. starts[n] + lengths[n]``.
+Transitions ``(D + 2, D)`` for D labels hold the weights of first labels, of last labels, then from label to
+label. Sequence ``n`` is the rows ``starts[n] .. starts[n] + lengths[n]``.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
 def find_held_rows(rows: Array, height: int) -> tuple[Array, Array]:
     """Return the distinct rows in rising order, and the positions of ``rows`` among them.
 
-    ``rows`` are within the height.
+    All ``rows`` must be below the height.
 
     >>> find_held_rows(np.array([2, 0, 2]), 4)
     (array([0, 2]), array([1, 0, 1]))

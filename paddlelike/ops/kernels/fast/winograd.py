@@ -1,7 +1,7 @@
 """The sums of Winograd's minimal filtering F(2x2, 3x3), over whole rows of tiles.
 
-Tiles are 4x4 pixels, two apart. Rows of an image are first split into even and odd columns, so that every sum
-that follows runs over all tiles of a row at once, however few channels there are.
+Tiles are 4x4 pixels, two apart. Rows of an image are first split into even and odd columns, so that every
+later sum runs over all tiles of a row at once, even with few channels.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def cut_tiles(
 ) -> None:
     """Write the transformed tiles ``(16, n (last - first) w C)`` of tile rows ``first`` to ``last``.
 
-    ``x`` is ``(n, H, W, C)`` and has ``top`` and ``left`` zeros around it. ``rows``, ``(2 (last - first) + 2,
-    2, (w + 1) C)``, and ``sums``, ``(8, (w + 1) C)``, are room to work in.
+    ``x`` is ``(n, H, W, C)``, padded by ``top`` and ``left`` zeros. ``rows`` ``(2 (last - first) + 2, 2, (w +
+    1) C)`` and ``sums`` ``(8, (w + 1) C)`` are scratch memory.
     """
     channels = x.shape[3]
     size = rows.shape[2] - channels
@@ -85,7 +85,7 @@ def cut_tiles(
 def join_tiles(products: Array, first: int, sums: Array, out: Array) -> None:
     """Write outputs ``(n, H, W, C)`` from row ``first`` on, of products ``(16, n rows w C)``.
 
-    ``sums`` ``(6, w C)`` is room to work in. Outputs beyond the last row or column are dropped.
+    ``sums`` ``(6, w C)`` is scratch memory. Outputs beyond the last row or column are dropped.
     """
     channels, size = out.shape[3], sums.shape[1]
     rows = products.shape[1] // (size * len(out))
@@ -126,7 +126,7 @@ def join_tiles(products: Array, first: int, sums: Array, out: Array) -> None:
 def spread_tiles(d_out: Array, first: int, last: int, rows: Array, sums: Array, tiles: Array) -> None:
     """Write the gradients ``(16, n (last - first) w C)`` of the products that are summed to outputs.
 
-    ``d_out`` is ``(n, H, W, C)``; ``rows`` ``(2, 2, w C)`` and ``sums`` ``(8, w C)`` are room to work in.
+    ``d_out`` is ``(n, H, W, C)``; ``rows`` ``(2, 2, w C)`` and ``sums`` ``(8, w C)`` are scratch memory.
     """
     size = rows.shape[2]
     at = 0

@@ -4,8 +4,8 @@ Gates are in the order update, reset, candidate. The weight, declared (H, 3H), i
 other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
 order (:mod:`paddlelike.ops.kernels.recurrent.steps`).
 
-Steps of few narrow rows cost calls of numpy, and each takes twice as long over columns of a wider array.
-So a step works on blocks: its update gates, then its reset gates, then its candidates, ``(3 n, H)``.
+With few narrow rows the calls of numpy take most of the time, and twice as much over columns of a wider
+array. So a step works on blocks: its update gates, then its reset gates, then its candidates, ``(3 n, H)``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run_steps(
 ) -> tuple[Array, Array, Array]:
     """Run all steps for the projected input ``x``, whose rows are the rows of the sequences.
 
-    Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
+    Return the gates, the reset states and the hidden states. ``first`` are the states before the first step.
     """
     x = x if bias is None else x + bias.reshape(-1)
     if (ran := _run_at_once(cell, steps, x, first)) is not None:
@@ -135,8 +135,8 @@ def run_steps_back(
 ) -> tuple[Array, Array]:
     """Run all steps from the last to the first, after :func:`run_steps`.
 
-    ``last`` are the states that each row began with; ``d_hidden`` the gradients of the hidden states, which
-    are overwritten. Returns the gradients of the gates and of the states that the first step started from.
+    ``last`` holds the state before each row; ``d_hidden``, the gradients of the hidden states, is
+    overwritten. Return the gradients of the gates and of the states before the first step.
     """
     factors = _compute_factors(cell, gates, last)
     kernel = fast.run_gru_back.choose(gates.size, d_hidden) if steps.are_small(len(cell.candidate)) else None
@@ -174,8 +174,8 @@ def run_steps_back(
 def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array] | Array:
     """Return the factors that turn gradients of states into gradients of the gates.
 
-    The first three are from the gradient of hidden states to the gradients of candidate, update gate and
-    previous state. The last two are from the gradient of reset states to the gradients of reset gate and
+    The gradient of hidden states times the first three gives the gradients of candidate, update gate and
+    previous state. The gradient of reset states times the last two gives the gradients of reset gate and
     previous state.
     """
     if _is_usual(cell) and (kernel := fast.find_gru_factors.choose(gates.size, gates, last)) is not None:

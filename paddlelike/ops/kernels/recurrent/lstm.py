@@ -257,7 +257,7 @@ def run_steps_back(
 def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
     """Return the factors that turn gradients of cell and output into gradients of the gates.
 
-    Return also the factor from the gradient of the output to the gradient of the cell.
+    Return also the factor that turns the gradient of the output into the gradient of the cell.
     """
     factors, by_state = np.empty_like(ran.gates), np.empty_like(ran.cell)
     before = ran.cell if cell.stops_gradients else steps.before(ran.cell, initial.cell)
@@ -288,7 +288,7 @@ def _run_cell_back(
     """Multiply the gates' factors, except the output gate's, into gradients. Return the gradient of the
     previous cell.
 
-    At the start ``d_g`` holds the gates' factors, and for the output gate its gradient.
+    At the start ``d_g`` holds the gates' factors, but the gradient of the output gate.
     """
     if cell.stops_gradients:
         return np.zeros_like(d_h) if rows.start == 0 else d_h[:0]
@@ -337,8 +337,8 @@ def must_stop_gradients(weight: Array, limit: float) -> bool:
     """Return whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
 
     Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless the
-    cell is clipped: only the output gate learns. Models were trained like that, so it is the default here as
-    well (see :mod:`paddlelike.framework.quirks`).
+    cell is clipped, so that only the output gate learns. Fluid's models were trained like that, so it is the
+    default (see :mod:`paddlelike.framework.quirks`).
     """
     quirk = weight.dtype == np.float32 and weight.shape[1] % 32 == 0 and limit <= 0
     return quirk and follows_fluid("lstm_cell_gradient")

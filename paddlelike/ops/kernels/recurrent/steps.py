@@ -1,8 +1,7 @@
 """The order in which recurrent operators run sequences, and their activations.
 
-Sequences are run side by side, longest first, one time step after the other: step t works on the
-sequences that have a row t, so that the batch shrinks and every step is one matrix product. Arrays in
-that order ("batch order") hold the rows of step 0, then the rows of step 1, and so on.
+Sequences run side by side, longest first, so that every time step is one matrix product. Step t works on the
+sequences that have a row t. Arrays in "batch order" hold the rows of step 0, then those of step 1, and so on.
 """
 
 from __future__ import annotations
@@ -74,9 +73,9 @@ class Steps:
 
 
 class Blocks(NamedTuple):
-    """Indexes that reorder parts of rows, within each step, from row by row to part by part.
+    """Indices that reorder the parts of rows: within each step, part 0 of all rows, then part 1, and so on.
 
-    Calls of numpy on few rows take half as long where the same part of all rows is one piece of memory.
+    Calls of numpy on few rows take half as long when the same part of all rows is one piece of memory.
     """
 
     source: Array  # of each part in a block, its index in the rows of the sequences
@@ -151,8 +150,8 @@ def restore_initial_gradient(d_rows: Array, steps: Steps, initial: Array | None)
 def transpose_weight(weight: Array, steps: Steps) -> Array:
     """Return the transpose of a weight that every step is multiplied by.
 
-    BLAS takes up to five times as long for some ten rows and a matrix that is transposed, so it is copied
-    unless there are only a vector or a few steps.
+    BLAS takes up to five times as long for some ten rows and a transposed view. So the transpose is copied,
+    unless there is only a vector or a few steps.
     """
     transposed = weight.T
     return transposed if steps.first <= 2 or len(steps.spans) < 8 else np.ascontiguousarray(transposed)

@@ -170,8 +170,9 @@ def bias_gradient(d_out: Array) -> Array:
 class Conv2d(_Conv):
     """``Output[n, o, i, j] = sum of Filter[o, c, k, l] Input[n, c, i s + k d - p, j s + l d - p]``.
 
-    Input ``(N, C, H, W)``, or ``(N, H, W, C)`` with ``data_format`` NHWC; Filter
-    ``(O, C / groups, h, w)``. Bias ``(O,)`` is added, ResidualData if ``fuse_residual_connection``.
+    Input ``(N, C, H, W)``, or ``(N, H, W, C)`` with ``data_format`` NHWC; Filter ``(O, C / groups, h, w)``.
+    Bias ``(O,)`` is added, and ResidualData with ``fuse_residual_connection``. s is the stride, p the
+    padding, d the dilation.
     """
 
     type = "conv2d"

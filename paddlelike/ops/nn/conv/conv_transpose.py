@@ -129,7 +129,8 @@ def find_output_dims(
 class Conv2dTranspose(_ConvTranspose):
     """The gradient of ``conv2d`` with respect to its input, as an operator: Filter ``(C, O / groups, h, w)``.
 
-    The output is as small as can be, ``(H - 1) s + (h - 1) d + 1 - 2 p``, or as ``output_size``.
+    The output has the size ``output_size``, by default the smallest, ``(H - 1) s + (h - 1) d + 1 - 2 p``, for
+    the stride s, the padding p and the dilation d.
     """
 
     type = "conv2d_transpose"

@@ -60,8 +60,8 @@ def _find_layout(layout: str) -> str:
 class SimilarityFocus(OpDef):
     """``Out``: 1 at the chosen positions, along all of ``axis``, else 0; it has the shape of X.
 
-    X ``(N, A, B, C)``. In each matrix ``X[n]`` at one of ``indexes`` along ``axis`` (1, 2 or 3) the greatest
-    numbers are chosen, one in each row and column: a number is left out when its row or column has one.
+    X is ``(N, A, B, C)``. Each of ``indexes`` along ``axis`` (1, 2 or 3) is a matrix of ``X[n]``. Its numbers
+    are chosen from the greatest down, at most one in each row and column.
     """
 
     type = "similarity_focus"
@@ -149,8 +149,8 @@ class PixelShuffle(OpDef):
 class SpaceToDepth(OpDef):
     """``(N, C, H, W)`` to ``(N, C b^2, H / b, W / b)`` in the order of YOLO's reorganisation layer.
 
-    As in that layer, channels are first spread over pixels, ``(N, C / b^2, H b, W b)``; the output has
-    the elements of this array in the order of its memory.
+    As in that layer, channels are first spread over pixels, ``(N, C / b^2, H b, W b)``; this array is then
+    reshaped to the output's shape.
     """
 
     type = "space_to_depth"
@@ -188,7 +188,7 @@ class SpaceToDepth(OpDef):
 class ShuffleChannel(OpDef):
     """Channel ``j`` of group ``g`` becomes channel ``j group + g``. Zhang et al., ShuffleNet, 2017.
 
-    Paddle 1.8 shuffles the gradient forward once more: see ``fluid.quirks()``.
+    Paddle 1.8 shuffles the gradient by the same rule, not by its inverse: see ``fluid.quirks()``.
     """
 
     type = "shuffle_channel"
@@ -225,8 +225,8 @@ def _transpose_channels(x: Array, group: int) -> Array:
 class TemporalShift(OpDef):
     """Rows are frames, ``seg_num`` per video: some channels come from the previous frame, some from the next.
 
-    The first ``int(C shift_ratio)`` channels come from the frame before, as many after them from the
-    next; zeros where there is none. Lin et al., TSM, 2018.
+    The first ``int(C shift_ratio)`` channels come from the previous frame, the same number of channels after
+    them from the next frame. A missing frame is zeros. Lin et al., TSM, 2018.
     """
 
     type = "temporal_shift"

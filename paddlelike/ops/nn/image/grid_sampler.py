@@ -1,7 +1,7 @@
 """Images warped by a grid: affine_grid computes the grid, grid_sampler samples an image at its points.
 
-A point is (x, y) with (-1, -1) the middle of the first pixel and (1, 1) the middle of the last one.
-Jaderberg et al., Spatial transformer networks, 2015.
+A point is (x, y); (-1, -1) is the middle of the first pixel, (1, 1) the middle of the last one. Jaderberg et
+al., Spatial transformer networks, 2015.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _find_corners(grid: Array, height: int, width: int) -> list[_Corner]:
 class GridSampler(OpDef):
     """``Output[n, c, h, w]``: X[n, c] at the point Grid[n, h, w], interpolated linearly between four pixels.
 
-    Outside of X there are zeros. X ``(N, C, H, W)``, Grid ``(N, H, W, 2)``.
+    Points outside of X are 0. X is ``(N, C, H, W)``, Grid ``(N, H, W, 2)``.
     """
 
     type = "grid_sampler"

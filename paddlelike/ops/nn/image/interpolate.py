@@ -1,7 +1,7 @@
 """Resized images: nearest_interp, bilinear_interp, trilinear_interp, bicubic_interp.
 
-Every method is separable: along one dim, an output element is a sum of a few input elements (taps)
-with weights. The sizes come, in this order, from one tensor per dim (SizeTensor), OutSize, Scale or
+Every method is separable: along one dim, an output element is a weighted sum of a few input elements (taps).
+The size comes from the first of these that is given: SizeTensor (one tensor per dim), OutSize, Scale or
 ``scale``, ``out_d``/``out_h``/``out_w``.
 """
 
@@ -166,7 +166,7 @@ def _find_positions(
 ) -> Array:
     """Return the positions of the output elements in the input, in float32 as Paddle computes them.
 
-    ``scale`` says how much larger the output is; 0 takes the ratio of the sizes.
+    ``scale`` is the factor from input to output size; 0 takes the ratio of the sizes.
     """
     i: Array = np.arange(count, dtype=np.float32)
     if count == 1:
@@ -245,8 +245,8 @@ class NearestInterp(_Interpolation):
 class BilinearInterp(_Interpolation):
     """Linear in height and width between the two nearest elements.
 
-    Output i is at ``i (n - 1) / (m - 1)``; without ``align_corners`` at ``i n / m`` (``align_mode`` 1)
-    or ``(i + 0.5) n / m - 0.5`` (``align_mode`` 0).
+    Element i of m outputs is at ``i (n - 1) / (m - 1)`` among n inputs; without ``align_corners`` it is at
+    ``i n / m`` (``align_mode`` 1) or ``(i + 0.5) n / m - 0.5`` (``align_mode`` 0).
     """
 
     type = "bilinear_interp"

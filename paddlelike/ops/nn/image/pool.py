@@ -47,7 +47,7 @@ class WindowAttrs(Attrs):
     def count_windows(
         self, op: str, spatial: Sequence[int], *, algorithm: str = "EXPLICIT", ceil: bool = False
     ) -> tuple[tuple[int, ...], list[Axis]]:
-        """Return the number of windows along each dim; and the windows, where all dims are known.
+        """Return the number of windows along each dim, and the windows if all dims are known.
 
         Raises ShapeError when the data are smaller than one window.
         """
@@ -151,7 +151,7 @@ def _check_rank(cls: type[OpDef], x: Spec) -> None:
 class Pool2d(_Pool):
     """The maximum or the mean of every window of ``(N, C, H, W)``, or with NHWC ``(N, H, W, C)``.
 
-    The mean leaves padding out (``exclusive``). The gradient of a maximum goes to the first one.
+    With ``exclusive`` the mean leaves padding out. The gradient goes to the first maximum of a window.
     """
 
     type = "pool2d"

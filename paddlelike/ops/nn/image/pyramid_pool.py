@@ -95,8 +95,8 @@ class _UnpoolAttrs(Attrs):
 class Unpool(OpDef):
     """``Out``: zeros, with each element of X at the pixel ``h * W' + w`` that Indices contains.
 
-    X and Indices ``(N, C, H, W)``, Indices int32 as ``max_pool2d_with_index`` gives them; Out ``(N, C, H',
-    W')`` with ``H' = (H - 1) stride - 2 padding + ksize``.
+    X and Indices, int32 from ``max_pool2d_with_index``, are ``(N, C, H, W)``. Out is ``(N, C, H', W')`` with
+    ``H' = (H - 1) stride - 2 padding + ksize``.
     """
 
     type = "unpool"

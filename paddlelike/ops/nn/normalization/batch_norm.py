@@ -125,7 +125,7 @@ def _compute_gradients(
 ) -> tuple[Array, Array, Array]:
     """Return the gradients of X, Scale and Bias, where ``Y = Scale x^ + Bias, x^ = (x - mean) inverse``.
 
-    ``statistics`` are mean and inverse, ``factor`` is Scale over the deviation.
+    ``statistics`` are mean and inverse; ``factor`` is Scale divided by the deviation.
     """
     if _has_one_element(d_y, factor) and not attrs.fixed_statistics:
         return d_y.copy(), np.zeros_like(factor), np.zeros_like(factor)
@@ -137,10 +137,10 @@ def _compute_gradients(
 class BatchNorm(_BatchNorm):
     """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` with mean and biased variance per channel.
 
-    In training they are the batch's, and Mean and Variance move: ``m = momentum m + (1 - momentum)
-    batch``. With ``is_test`` or ``use_global_stats`` they are Mean and Variance. SavedVariance holds
-    ``1 / sqrt(var + epsilon)``. Where the batch has one element for each channel, Y is X in training, and
-    nothing else moves or gets a gradient, as in Paddle. Ioffe and Szegedy, 2015.
+    In training the statistics of the batch are used, and update Mean and Variance: ``m = momentum m + (1 -
+    momentum) batch``. With ``is_test`` or ``use_global_stats`` Mean and Variance are used. SavedVariance
+    holds ``1 / sqrt(var + epsilon)``. As in Paddle, a training batch with one element per channel gives Y =
+    X: Mean and Variance stay, and Scale and Bias get no gradient. Ioffe and Szegedy, 2015.
     """
 
     type = "batch_norm"

@@ -28,11 +28,11 @@ _SUMS: Final = ("BatchSize", "BatchSum", "BatchSquareSum")
 
 @register
 class DataNorm(OpDef):
-    """``Y = (X - Means) * Scales`` per column, on request times ``scale_w`` plus ``bias``.
+    """``Y = (X - Means) * Scales`` per column, optionally times ``scale_w`` plus ``bias``.
 
     ``Means = BatchSum / BatchSize``, ``Scales = sqrt(BatchSize / BatchSquareSum)``. The three sums are
-    trained like parameters: their gradients are what the batch adds to them. With ``slot_dim`` the
-    columns form slots whose first number tells whether a row shows the slot; Y is 0 where not.
+    trained like parameters: the batch adds to them through their gradients. With ``slot_dim`` the columns
+    form slots. Where the first number of a slot is 0, the row does not show the slot, and Y is 0.
     """
 
     type = "data_norm"

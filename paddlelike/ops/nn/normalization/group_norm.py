@@ -19,9 +19,9 @@ from paddlelike.ops.operands import can_be_equal
 class GroupNorm(OpDef):
     """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over groups of channels of a sample.
 
-    Mean and Variance (biased) are ``(N, groups)``; Scale and Bias hold one number per channel. The
-    gradient of Paddle 1.8 lacks a term without Scale, and its last groups may be smaller: see
-    ``fluid.quirks()``. Wu and He, 2018.
+    Mean and Variance (biased) are ``(N, groups)``; Scale and Bias hold one number per channel. As in Paddle
+    1.8, the last groups may be smaller, and without Scale the gradient lacks a term: see ``fluid.quirks()``.
+    Wu and He, 2018.
     """
 
     type = "group_norm"
@@ -110,7 +110,7 @@ def _count_channels(x: Array, layout: str) -> int:
 def _cut_groups(x: Array, groups: int, layout: str) -> list[tuple[slice, tuple[Any, ...]]]:
     """Return the channels of each nonempty group, and the index of its part of X.
 
-    All have as many channels as the first but for the last one.
+    All groups have equally many channels, except the last one.
     """
     channels = _count_channels(x, layout)
     size = (channels - 1) // groups + 1

@@ -16,9 +16,9 @@ from paddlelike.ops.operands import can_be_equal, normalize_axis
 class SpectralNorm(OpDef):
     """``Out = Weight / (u^T W v)``, with ``W`` the weight as a matrix whose rows run along ``dim``.
 
-    ``u`` and ``v`` come from U and V, which stay as they are, by ``power_iters`` steps of the power
-    iteration. The gradient takes them as constants; Paddle 1.8's holds for gradients of 1 only, and is
-    multiplied by the others: see ``fluid.quirks()``. Miyato et al., 2018.
+    ``power_iters`` steps of the power iteration compute ``u`` and ``v`` from U and V, which do not change.
+    The gradient treats ``u`` and ``v`` as constants. Paddle 1.8's gradient is right only where the gradient
+    of Out is 1: see ``fluid.quirks()``. Miyato et al., 2018.
     """
 
     type = "spectral_norm"

@@ -13,8 +13,8 @@ from paddlelike.ops.nn.normalization.batch_norm import BatchNorm, BatchNormAttrs
 class SyncBatchNorm(BatchNorm):
     """Batch normalization by the mean and variance of all workers' batches together.
 
-    ``BuildStrategy.sync_batch_norm`` puts it in the place of ``batch_norm``. The gradients of Scale and Bias
-    are this worker's part, as for every parameter.
+    ``BuildStrategy.sync_batch_norm`` replaces ``batch_norm`` by it. The gradients of Scale and Bias are this
+    worker's part, as for every parameter.
     """
 
     type = "sync_batch_norm"

@@ -91,9 +91,9 @@ Part = tuple[slice, slice, slice]  # images, groups, and rows: the first of the 
 
 
 def _split(batch: int, groups: int, count: Sequence[int], size: int) -> list[Part]:
-    """Return parts so small that their windows, ``size`` bytes each, fit into the cache together.
+    """Return parts whose windows, ``size`` bytes each, fit into the cache together.
 
-    A part is several images, some groups of one, or some rows of a group.
+    A part is several images, some groups of one image, or some rows of a group.
     """
     group = size * math.prod(count)
     images = max(1, _CHUNK // max(1, group * groups))

@@ -1,10 +1,10 @@
 """Convolution of images with channels last in memory, as matrix products, and its two gradients.
 
-The windows of some rows of an image are copied into a matrix ``(windows, kernel * C)``: a row of a window is
-one run of memory. The filter, ``(kernel * C, O)``, multiplies it from the right, and the product is the
-output as it lies in memory. The matrix stays in the cache, and is used again for the next rows. The gradient
-of the input is the convolution of the padded gradient with the turned filter, where the stride is 1. Arrays
-``x`` and ``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(O, C, h, w)``.
+The windows of some rows of an image are copied into a matrix ``(windows, kernel * C)``; a row of a window is
+one run of memory. The product with the filter ``(kernel * C, O)`` is the output in its memory order. The
+matrix stays in the cache and is reused for the next rows. With a stride of 1, the gradient of the input is
+the padded gradient convolved with the flipped filter. Arrays ``x`` and ``d_out`` are contiguous ``(N, H, W,
+C)``, ``w`` is ``(O, C, h, w)``.
 """
 
 from __future__ import annotations
@@ -154,8 +154,7 @@ def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[
     """Yield parts of the outputs so small that their windows, ``size`` bytes each, fit into the cache
     together.
 
-    With each goes its first row and how many rows it has. A part is several whole images, or some rows of
-    one.
+    A part has its first row and its number of rows. It is several whole images, or some rows of one image.
     """
     wanted = max(least, _CHUNK // max(1, size))  # windows in a part
     image = count[0] * count[1]
@@ -181,7 +180,7 @@ def map_rows(
 ) -> Iterator[Result]:
     """Yield ``work(part, unfolded)`` for parts of the outputs and their windows, ``(windows, h w C)``.
 
-    The memory of the windows is used again.
+    The memory of the windows is reused for the next part.
     """
     padded = pad_pixels(x, windows)
     by_image, by_row, by_pixel, _ = count_steps(padded.shape)

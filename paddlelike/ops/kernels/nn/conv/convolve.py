@@ -1,8 +1,9 @@
 """Convolution and its two gradients, by the method that is fastest for the shapes.
 
-``x`` is ``(N, C, *spatial)``, ``w`` is ``(O, C / groups, *kernel)``. Results of two spatial dims without
-groups lie with their channels last in memory (:mod:`paddlelike.ops.kernels.nn.image.layouts`), and so do
-those where every channel is a group; others are contiguous, gradients of few channels among them.
+``x`` is ``(N, C, *spatial)``, ``w`` is ``(O, C / groups, *kernel)``. With two spatial dims, and no groups or
+one group per channel, results have their channels last in memory
+(:mod:`paddlelike.ops.kernels.nn.image.layouts`). Other results are contiguous, and so are gradients of few
+channels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Depthwise convolution, with one filter per channel, and its two gradients.
 
-There is nothing for a matrix product to share: sums of products over the places of the kernel, by ``einsum``.
-Where the windows of a row are one run of memory, a row is the inner loop, else the channels of a pixel.
-Arrays ``x`` and ``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(C, 1, h, w)``.
+A matrix product would share nothing here, so ``einsum`` sums the products over the kernel. The inner loop
+runs over a row where its windows are one run of memory, else over the channels of a pixel. Arrays ``x`` and
+``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(C, 1, h, w)``.
 """
 
 from __future__ import annotations

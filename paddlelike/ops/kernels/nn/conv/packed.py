@@ -1,8 +1,8 @@
 """Convolutions for prediction with a prepared filter, fused with bias, residual and activation.
 
-The ways are the same as in :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without
-groups or with a filter for each channel. What follows the products is done part by part, while a part is in
-the cache.
+The methods are those of :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without groups
+or with one filter per channel. Bias, residual and activation are applied to each part while it is in the
+cache.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TILES: Final = 32  # fewest of Winograd's: with less, BLAS reads the filter mor
 class PackedConv:
     """A convolution ``activation(factors conv(x) + bias + residual)`` with a fixed filter.
 
-    The filter is laid out at the first run, in the way that this image needs.
+    The first run prepares the filter for the method that fits the image.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _cut(size: int, step: int) -> list[slice]:
 def _turn(w: Array, factors: Array | None, axes: tuple[int, ...]) -> Array:
     """Move the first dim of filters to the end, and multiply by ``factors``.
 
-    A few filters are moved at a time, as all of them would compete for the same sets of the cache.
+    A few filters are moved at a time; all at once would compete for the same sets of the cache.
     """
     seen = w.transpose(*axes, 0)
     out = np.empty(seen.shape, w.dtype)

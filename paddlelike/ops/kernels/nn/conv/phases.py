@@ -23,10 +23,10 @@ def convolve_phases(
 ) -> Array:
     """Return the gradient of the input ``(N, *spatial, C)``: the gradient convolved with the flipped filter.
 
-    ``w`` is ``(C, O, h, w)``, ``convolve`` takes an input, a filter and windows.
+    ``w`` is ``(C, O, h, w)``; ``convolve`` takes an input, a filter and windows.
 
-    With a stride, the pixels of a phase (their places have the same remainder by the stride) meet only every
-    stride-th place of the filter: each phase is a convolution of its own.
+    Pixels whose positions have the same remainder by the stride form a phase. They meet only every stride-th
+    element of the filter, so each phase is a convolution of its own.
     """
     down, right = windows.strides
     dx = np.empty((len(d_out), *spatial, len(w)), np.result_type(d_out, w))

@@ -1,8 +1,8 @@
 """Winograd's minimal filtering with compiled sums, and the gradient of the filter from the same tiles.
 
 The formula is F(2x2, 3x3), as in :mod:`paddlelike.ops.kernels.nn.conv.winograd`. The compiled sums
-(:mod:`paddlelike.ops.kernels.fast.winograd`) cost so little that it pays from 16 channels on. What is
-multiplied stays in the cache. ``x`` and ``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(O, C, 3, 3)``.
+(:mod:`paddlelike.ops.kernels.fast.winograd`) are so cheap that the method pays from 16 channels on. Factors
+stay in the cache. ``x`` and ``d_out`` are contiguous ``(N, H, W, C)``, ``w`` is ``(O, C, 3, 3)``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TILES: Final = 256  # fewest in all: with less, transforming the filter costs m
 def pays(x: Array, filters: Array, channels: int, windows: Windows) -> bool:
     """Return whether Winograd's method fits a convolution and compiled sums are available.
 
-    ``filters`` are the filter, or the gradient of the output; ``channels`` are the channels of the output.
+    ``filters`` is the filter or the gradient of the output; ``channels`` counts the channels of the output.
     """
     if windows.kernel != (3, 3) or windows.strides != (1, 1) or windows.dilations != (1, 1):
         return False

@@ -1,8 +1,8 @@
 """Convolution with kernels of 3x3 by Winograd's minimal filtering F(2x2, 3x3): 16 products for 4 outputs.
 
-Tiles of 4x4 pixels, two apart, are transformed by sums, multiplied by the transformed filter in 16 matrix
-products over the channels, and transformed back to 2x2 outputs by sums; plain sums take 36 products for
-these. It pays where there are many channels. Lavin and Gray, Fast Algorithms for Convolutional Neural
+Tiles of 4x4 pixels, two apart, are transformed by sums and multiplied by the transformed filter, in 16 matrix
+products over the channels; sums transform the products to 2x2 outputs. The definition takes 36 products for
+these, so the method pays with many channels. Lavin and Gray, Fast Algorithms for Convolutional Neural
 Networks, 2016. ``x`` is contiguous ``(N, H, W, C)``, ``w`` is ``(O, C, 3, 3)``.
 """
 
@@ -35,7 +35,7 @@ def pays(x: Array, w: Array, windows: Windows) -> bool:
 def convolve(x: Array, w: Array, windows: Windows, transformed: Array | None = None) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``.
 
-    ``transformed`` is what :func:`transform_filter` returns of ``w``. None: it is computed.
+    ``transformed`` is the result of :func:`transform_filter` for ``w``, or None to compute it.
     """
     count = windows.counts(x.shape[1:3])
     high, wide = ((size + 1) // 2 for size in count)  # tiles

@@ -1,8 +1,8 @@
 """Resizing along one dim: every output element is a sum of a few input elements (taps) with weights.
 
-Indices of taps rise along a dim, so a few neighbouring outputs read a few neighbouring inputs: a small dense
-matrix, whose product BLAS computes in less time than numpy takes to gather and to add. A product multiplies
-by zeros as well, so data with an infinity or NaN are computed by the formula instead.
+Neighbouring outputs read neighbouring inputs, so a few outputs are the product of a few inputs with a small
+dense matrix. BLAS computes it faster than numpy gathers and adds. Such a product also multiplies by zeros, so
+data with an infinity or NaN are computed by the formula instead.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _make_matrix(taps: Taps, size: int, dtype: Any) -> Array:
 def _multiply(matrix: Array, x: Array, dim: int) -> Array:
     """Return ``out[i] = sum over j of matrix[i, j] x[j]`` along one dim of contiguous ``x``.
 
-    A few rows of the matrix are multiplied at once, without the columns of zeros before and after.
+    A few rows of the matrix are multiplied at once, without the zero columns at both ends.
     """
     before, after = x.shape[:dim], x.shape[dim + 1 :]
     source = x.reshape(math.prod(before), x.shape[dim], math.prod(after))

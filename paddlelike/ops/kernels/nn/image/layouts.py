@@ -1,7 +1,7 @@
 """Arithmetic with one number for each channel, on rows of channels ``(M, C)``.
 
-Few channels make short inner loops, which cost numpy more than their arithmetic. Several rows are taken as
-one of a few thousand elements instead, and the numbers of the channels are repeated as often.
+Few channels make short inner loops, which cost numpy more than their arithmetic. So several rows are joined
+to one of a few thousand elements, and the numbers of the channels are repeated to match.
 """
 
 from __future__ import annotations

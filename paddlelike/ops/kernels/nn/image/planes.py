@@ -1,11 +1,10 @@
 """Normalization of images in C order by the statistics of a batch, and its gradient.
 
-Images ``(N, C, *spatial)`` in C order are planes, one for each image and channel. A channel needs nothing
-from the others, so a few channels of all images are carried from their mean to the result while they are in
-the cache, and memory is read and written once. The results are in C order too.
+Images ``(N, C, *spatial)`` in C order are planes, one for each image and channel. A channel does not depend
+on others, so a few channels at a time are normalized completely while they are in the cache; memory is read
+and written once. The results are in C order too.
 
-Images whose channels lie last in memory are the subject of
-:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics`.
+:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics` is for images with channels last in memory.
 """
 
 from __future__ import annotations
@@ -72,7 +71,8 @@ def normalize_planes_dx(
 ) -> tuple[Array, Array, Array]:
     """Return ``factor (d - mean(d) - x^ mean(d x^))``, ``sum(d x^)`` and ``sum(d)``.
 
-    ``x^ = (x - mean) inverse``; ``fixed``: the statistics do not depend on x, and the means are left out.
+    Here ``d`` is the gradient and ``x^ = (x - mean) inverse``. With ``fixed`` statistics, which do not depend
+    on x, the means are left out.
     """
     planes, d_planes = _flatten(x), _flatten(np.ascontiguousarray(d_y))
     count = x.size / x.shape[1]

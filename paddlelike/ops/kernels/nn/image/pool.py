@@ -1,8 +1,8 @@
 """Arithmetic of pools: reduce windows, distribute gradients over them, find their first maximum.
 
-Arrays are ``(N, C, *spatial)``. A window is a product of one span per dim, so maxima and sums are
-taken dim after dim. Regular spans are worked on all at once, one place of the kernel after the
-other; uneven ones (adaptive pools), or fewer spans than places, one span after the other.
+Arrays are ``(N, C, *spatial)``. A window is the product of one span per dim, so maxima and sums are computed
+dim by dim. Regular spans are processed together, one element of the kernel after another. Uneven spans
+(adaptive pools), and spans fewer than the elements of the kernel, are processed one by one.
 """
 
 from __future__ import annotations

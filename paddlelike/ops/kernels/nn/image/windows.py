@@ -36,8 +36,8 @@ class Windows(NamedTuple):
     def counts(self, spatial: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
         """Return the number of windows along each dim, -1 for an unknown dim.
 
-        With ``ceil`` a last window may reach over the padded end. The division rounds to zero, as in C++:
-        data that are smaller than a window by less than a stride have one window, filled up with padding.
+        With ``ceil`` the last window may reach over the padded end. The division rounds to zero, as in C++:
+        data smaller than a window by less than a stride have one window.
         """
         slack = [s - 1 if ceil else 0 for s in self.strides]
         return tuple(
@@ -130,8 +130,8 @@ def make_windows(
 ) -> Windows:
     """Return the windows that an operator's attributes describe for data of these spatial dims.
 
-    ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so that
-    every ``stride``-th element is the middle of a window; by default, as in Paddle, without dilation.
+    ``paddings`` holds one number per dim, or two (before, after). VALID does not pad. SAME pads so that every
+    ``stride``-th element is the middle of a window, and by default sets the dilation to 1, as in Paddle.
 
     Raises ShapeError when an attribute has a wrong length.
     """

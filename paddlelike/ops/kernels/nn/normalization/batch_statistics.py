@@ -1,8 +1,8 @@
 """Normalization by the statistics of a batch, with one mean and variance per channel, and its gradient.
 
-Arrays are rows of channels ``(M, C)``, which is how images lie in memory with their channels last. Several
-rows are taken as one (:mod:`paddlelike.ops.kernels.nn.image.layouts`), and after the mean is known
-everything is done for as many rows as stay in the cache.
+Arrays are rows of channels ``(M, C)``, such as images with channels last in memory. Several rows are joined
+to one (:mod:`paddlelike.ops.kernels.nn.image.layouts`). After the mean is known, as many rows as fit into the
+cache are normalized at a time.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def normalize_dx(
 ) -> tuple[Array, Array, Array]:
     """Return ``factor (d - mean(d) - x^ mean(d x^))``, ``sum(d x^)`` and ``sum(d)``.
 
-    ``x^ = (rows - mean) inverse``; ``fixed``: the statistics do not depend on the rows, and the means are
-    left out.
+    Here ``d`` is the gradient and ``x^ = (rows - mean) inverse``. With ``fixed`` statistics, which do not
+    depend on the rows, the means are left out.
     """
     count, channels = rows.shape
     fold = fold_rows(count, channels)

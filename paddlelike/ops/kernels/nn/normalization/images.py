@@ -1,7 +1,8 @@
 """Arithmetic with one number per channel of images, and normalization, in any memory order.
 
-Images ``(N, C, *spatial)`` in C order go by planes (:mod:`paddlelike.ops.kernels.nn.image.planes`), others by
-rows of channels (:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics`). Results have their order.
+Images ``(N, C, *spatial)`` in C order are computed by planes (:mod:`paddlelike.ops.kernels.nn.image.planes`),
+others by rows of channels (:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics`). Results keep the
+memory order.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def normalize_channels(
 ) -> tuple[Array, Array, Array, Array]:
     """Return ``scale (x - mean) / sqrt(var + epsilon) + bias``, mean, var and ``1 / sqrt(var + epsilon)``.
 
-    Mean and biased variance are taken of a channel in the whole batch.
+    Each channel has its mean and biased variance over the whole batch.
     """
     if is_in_planes(x, layout):
         return normalize_planes(x, scale, bias, epsilon)
@@ -53,7 +54,8 @@ def normalize_channels_dx(
 ) -> tuple[Array, Array, Array]:
     """Return ``factor (d - mean(d) - x^ mean(d x^))``, ``sum(d x^)`` and ``sum(d)``.
 
-    ``x^ = (x - mean) inverse``; ``fixed``: the statistics do not depend on x, and the means are left out.
+    Here ``d`` is the gradient and ``x^ = (x - mean) inverse``. With ``fixed`` statistics, which do not depend
+    on x, the means are left out.
     """
     if is_in_planes(x, layout):
         return normalize_planes_dx(x, d_y, mean, inverse, factor, fixed=fixed)
