@@ -335,7 +335,7 @@ def _count_bytes(value: object) -> int:
 def _leaves_rows_alone(step: Step) -> bool:
     """Return whether a step touches only some rows of a table."""
     rule = step.binding and step.binding.cls.get_row_update(step.binding.keywords)
-    return step.kernel == ROWS and not (rule and rule.whole)
+    return step.kernel == ROWS and not (rule and rule.state)
 
 
 def _find_share(values: Iterable[Any]) -> dict[int, float]:

@@ -3,7 +3,8 @@
 ``embedding(is_sparse=False)`` has a gradient of the size of its table, zero except in the rows of the batch.
 If only an update reads it, it stays a set of rows from the lookup to the update; the result has the same
 bits. An update that leaves rows with zero gradient unchanged then works only on the rows of the batch. One
-that changes them still writes all rows, but skips the passes over zeros.
+with moments also changes the rows that had a gradient before: it works on these as long as they are few, then
+on all rows, but skips the passes over zeros.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 ROWS: Final = "rows"  # kernel name of a step that works only on rows
 _LEAST: Final = 1 << 16  # elements of a table; a smaller one is updated faster than its rows are found
+_FEW: Final = 4  # rows of a table for each that an update should take alone
 
 
 class RowGradients(NamedTuple):
@@ -114,18 +116,20 @@ def update_touched(step: Step) -> Step:
     param_index, grad_index = slots.index("Param"), slots.index("Grad")
     grad_at = binding.inputs[grad_index]
     assert isinstance(grad_at, int)
-    checks = []
-    for index in rule.unsigned:
-        position = binding.inputs[index]
-        assert isinstance(position, int)
-        checks.append((index, position, _UnsignedCheck()))
+    checks = [(index, _Known([binding.inputs[index]], is_unsigned)) for index in rule.unsigned]
+    awake = _Known([binding.inputs[index] for index in rule.state], _find_awake) if rule.state else None
     written = [at for at in flatten_positions(binding.outputs) if at >= 0]
+
+    known = [*(check for _, check in checks), *([] if awake is None else [awake])]
 
     def run_rows(frame: Frame, inputs: Sequence[Any]) -> None:
         if rule.forward is None:
             step.run(frame)
             return
-        rule.forward(*inputs)
+        if awake is None:
+            rule.forward(*inputs)
+        else:
+            rule.forward(*inputs, awake=_add_rows(awake.find(frame), inputs[grad_index]))
         for position in written:
             frame.holders[position]._value.version += 1
         for position in binding.dead:
@@ -136,11 +140,11 @@ def update_touched(step: Step) -> Step:
         grad = inputs[grad_index]
         is_sparse = isinstance(grad, SelectedRows)
         if isinstance(grad, SelectedRows):
-            arrays = [inputs[param_index], *(inputs[index] for index, _, _ in checks)]
+            arrays = [inputs[param_index], *(inputs[index] for index, _ in checks)]
             is_sparse = (
                 _fit(grad, arrays)
                 and rule.holds(*inputs)
-                and all(check.holds(frame, position) for _, position, check in checks)
+                and all(check.find(frame) for _, check in checks)
                 and (rule.forward is None or all(_is_in_scope(frame, at) for at in written))
             )
             if not is_sparse:
@@ -149,8 +153,8 @@ def update_touched(step: Step) -> Step:
             run_rows(frame, inputs)
         else:
             step.run(frame)
-        for _, position, check in checks if is_sparse else ():
-            check.remember(frame, position)
+        for check in known if is_sparse else ():
+            check.remember(frame)
 
     return step._replace(run=run, kernel=ROWS, parts=(step,))
 
@@ -175,25 +179,54 @@ def _is_in_scope(frame: Frame, position: int) -> bool:
     return type(tensor) is LoDTensor and tensor._array is array is not None
 
 
-class _UnsignedCheck:
-    """Whether an array of the scope has no NaN and no sign bits; checked again only after other writes."""
+class _Known:
+    """What a look through arrays of the scope found.
 
-    def __init__(self) -> None:
-        self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
+    They are looked through again only after other writes; never, if the look found None.
+    """
 
-    def holds(self, frame: Frame, position: int) -> bool:
-        """Return whether the array has no NaN and no sign bits now."""
-        if not _is_in_scope(frame, position):
-            return False
-        tensor, array = frame.holders[position]._value, frame.values[position]
-        known, version = self._known or (lambda: None, 0)
-        is_known: bool = known() is array and version == tensor.version
-        return is_known or is_unsigned(array)
+    def __init__(self, positions: Sequence[object], look: Callable[..., Array | bool | None]) -> None:
+        self._positions, self._look = [at for at in positions if isinstance(at, int)], look
+        self._found: Array | bool | None = None
+        self._arrays: list[Callable[[], Any]] = []  # weak references
+        self._versions: list[int] = []
 
-    def remember(self, frame: Frame, position: int) -> None:
-        """Record that the array still has no NaN and no sign bits after a step."""
-        if _is_in_scope(frame, position):
-            self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version
+    def find(self, frame: Frame) -> Array | bool | None:
+        """Return what is found now, or None where an array is not in the scope."""
+        if not all(_is_in_scope(frame, at) for at in self._positions):
+            return None
+        held = [frame.values[at] for at in self._positions]
+        versions = [frame.holders[at]._value.version for at in self._positions]
+        is_same = len(self._arrays) == len(held) and all(
+            seen() is array for seen, array in zip(self._arrays, held, strict=True)
+        )
+        if not is_same or (self._found is not None and self._versions != versions):
+            self._found = self._look(*held)
+            self._arrays = [weakref.ref(array) for array in held]
+        return self._found
+
+    def remember(self, frame: Frame) -> None:
+        """Record that what was found still holds after a step."""
+        self._versions = [frame.holders[at]._value.version for at in self._positions]
+
+
+def _find_awake(*state: Array) -> Array | None:
+    """Return for each row whether a state has a bit in it, or None if many have."""
+    rows = np.zeros(len(state[0]), np.bool_)
+    for array in state:
+        bits = array.reshape(-1).view(f"u{array.itemsize}")
+        if np.count_nonzero(bits) * _FEW > bits.size:
+            return None
+        rows[np.flatnonzero(bits != 0) // (bits.size // len(rows))] = True
+    return rows
+
+
+def _add_rows(awake: object, grad: SelectedRows) -> Array | None:
+    """Add the rows of a gradient to those that are awake; return them all if they are few."""
+    if not isinstance(awake, np.ndarray):
+        return None
+    awake[grad.row_array] = True
+    return np.flatnonzero(awake) if np.count_nonzero(awake) * _FEW <= len(awake) else None
 
 
 def is_unsigned(array: Array) -> bool:

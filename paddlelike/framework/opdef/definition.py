@@ -58,15 +58,16 @@ class RowUpdate(NamedTuple):
     holds
         A function of the arguments of ``forward`` that returns whether their numbers allow this update.
     forward
-        The kernel to call in place of the operator's ``forward``, or None for ``forward``.
-    whole
-        Whether rows without a gradient change as well. Only the passes over zeros are skipped then.
+        The kernel to call in place of the operator's ``forward``, or None for ``forward``. With ``state`` it
+        takes the keyword ``awake``: the rows, in rising order, whose state or gradient is not 0.0, or None.
+    state
+        The indexes of the input slots of the state, where rows without a gradient change unless it is 0.0.
     """
 
     unsigned: tuple[int, ...]
     holds: Callable[..., bool]
     forward: Kernel | None = None
-    whole: bool = False
+    state: tuple[int, ...] = ()
 
 
 class OpDef:

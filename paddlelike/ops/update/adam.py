@@ -70,10 +70,7 @@ class Adam(Update):
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
-        def update(*inputs: Any) -> Any:
-            return cls.run(inputs, keywords, as_dense=True)
-
-        return RowUpdate((), cls.fits_whole, update, whole=True)
+        return cls.make_row_update(keywords)
 
     @staticmethod
     def read_step(

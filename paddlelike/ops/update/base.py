@@ -15,7 +15,7 @@ import numpy as np
 
 from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import ShapeError, UnsupportedError
-from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, OpDef, Spec
+from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, OpDef, RowUpdate, Spec
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.ops.update.groups import make_flat_kernel, make_group_kernel
 from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
@@ -66,8 +66,15 @@ class Update(OpDef):
         return cls.run(inputs, keywords)
 
     @classmethod
-    def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
-        """Run an update; ``as_dense``: apply a sparse gradient like a dense one."""
+    def run(
+        cls,
+        inputs: Sequence[Any],
+        keywords: Mapping[str, Any],
+        *,
+        as_dense: bool = False,
+        awake: Array | None = None,
+    ) -> Any:
+        """Run an update; ``as_dense``: apply a sparse gradient like a dense one (to the rows ``awake``)."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
         if isinstance(inputs[places.elements[0]], GrowingRows):
             return cls._update_table(inputs, keywords, places)
@@ -82,7 +89,7 @@ class Update(OpDef):
             step = (
                 cls.read_sparse_step(*others, **keywords) if is_sparse else cls.read_step(*others, **keywords)
             )
-            new = apply(step, *arrays, rows=rows)
+            new = apply(step, *arrays, rows=rows, awake=awake)
             others = cls.move_on(*others, **keywords)
         results = (*new, *others, *inputs)
         found = [results[index] for index in places.outputs]
@@ -131,11 +138,18 @@ class Update(OpDef):
         return make_flat_kernel(cls, keywords) if cls.elements else None
 
     @classmethod
-    def fits_whole(cls, *inputs: Any) -> bool:
-        """Return the result of ``RowUpdate.holds`` for an update that changes all rows."""
-        given = {slot.name: value for slot, value in zip(cls.input_slots, inputs, strict=True)}
-        param, grad, *state = (given[name] for name in cls.elements)
-        return not is_empty_sparse(grad) and all(is_like(param, one) for one in state)
+    def make_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
+        """Return the rule for gradients as rows of an update that changes all rows with a state."""
+        places = _find_places(cls, cls.elements).elements  # type: ignore[arg-type] # mypy: no class is Hashable
+
+        def holds(*inputs: Any) -> bool:
+            param, grad, *state = (inputs[index] for index in places)
+            return not is_empty_sparse(grad) and all(is_like(param, one) for one in state)
+
+        def update(*inputs: Any, awake: Array | None) -> Any:
+            return cls.run(inputs, keywords, as_dense=True, awake=awake)
+
+        return RowUpdate((), holds, update, places[2:])
 
     @classmethod
     def infer(cls, *specs: Spec | None) -> Spec | tuple[Spec | None, ...]:

@@ -40,7 +40,7 @@ class Momentum(Update):
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
-        return RowUpdate((), cls.fits_whole, whole=True)
+        return cls.make_row_update(keywords)
 
 
 @Rule

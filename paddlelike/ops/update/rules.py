@@ -107,6 +107,14 @@ class Step:
         recording = self.rule.record(self.flags, gradient=False)
         recording.evaluate(*arrays, *self._make_operands(arrays[0].dtype))
 
+    def keeps_zeros(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether parameters and state keep their bits where the gradient and the state are 0.0."""
+        arrays = np.zeros((self.rule.function.__code__.co_posonlyargcount, 2), dtype)
+        arrays[0] = -0.0, 1.0
+        before = arrays.tobytes()
+        self._recording.evaluate(*arrays, *self._make_operands(dtype))
+        return arrays.tobytes() == before
+
     def is_compiled(self, *arrays: Array) -> bool:
         """Return whether a compiled loop accepts these arrays."""
         dense = self._recording.dense
@@ -126,13 +134,27 @@ def is_empty_sparse(grad: Array | SelectedRows) -> bool:
 
 
 def apply(
-    step: Step, param: Array, grad: Array | SelectedRows, *state: Array, rows: Rows = Rows.ZEROS
+    step: Step,
+    param: Array,
+    grad: Array | SelectedRows,
+    *state: Array,
+    rows: Rows = Rows.ZEROS,
+    awake: Array | None = None,
 ) -> tuple[Array, ...]:
     """Update a parameter and its state in place, and return them.
 
-    Raises ShapeError when the shapes differ.
+    Outside the rows ``awake`` (sorted) the state and the sparse gradient are 0.0. Raises ShapeError when the
+    shapes differ.
     """
     arrays = (param, *state)
+    if awake is not None and isinstance(grad, SelectedRows) and step.keeps_zeros(param.dtype):
+        held, values = _merge_rows(param, grad)
+        if len(held) < len(awake):
+            dense = np.zeros((len(awake), *param.shape[1:]), param.dtype)
+            dense[awake.searchsorted(held)] = values
+            values = dense
+        step.update_rows(awake, values, arrays)
+        return arrays
     if isinstance(grad, SelectedRows) and rows is not Rows.KEPT:
         param, *rest = row_changes.note_rows(arrays, None)
         state = tuple(rest)

@@ -153,11 +153,12 @@ def test_sparse_updates_have_the_same_bits_as_the_dense_formula(
     batches=st.lists(ids_strategy, min_size=1, max_size=3),
     lazy=st.booleans(),
     odd_grads=st.booleans(),
+    fresh=st.booleans(),
     state=st.sampled_from([0.0, -1.0, 1e-41, np.nan, np.inf]),
     seed=st.integers(0, 1 << 16),
 )
 def test_adam_sees_zeros_in_all_other_rows(
-    batches: Any, lazy: bool, odd_grads: bool, state: float, seed: int
+    batches: Any, lazy: bool, odd_grads: bool, fresh: bool, state: float, seed: int
 ) -> None:
     main, startup, _ = ADAM[lazy]
     assert count_by_rows(main) == 2
@@ -167,7 +168,10 @@ def test_adam_sees_zeros_in_all_other_rows(
     names = ["table", *sorted(n for n in scope.local_var_names() if "moment" in n)]
     values = [rng.standard_normal((HEIGHT, WIDTH)).astype("float32") for _ in names]
     p, m1, m2 = values
+    p[[1, 6, 9]] = np.resize(np.float32(ODD), WIDTH)
     m2 *= m2
+    if fresh:
+        m1[:] = m2[:] = 0.0
     m1[8:10], m2[9:11] = state, state
     for name, value in zip(names, values, strict=True):
         scope.find_var(name).get_tensor().set(value)
@@ -222,6 +226,23 @@ def test_a_moment_set_between_runs_is_used() -> None:
     table = np.array(scope.find_var("table").get_tensor())
     assert np.isnan(table[70]).all()
     assert np.isfinite(np.delete(table, 70, axis=0)).all()
+
+
+def test_a_velocity_set_between_runs_moves_a_row_that_never_had_a_gradient() -> None:
+    main, startup, _ = PROGRAMS["momentum"][1]
+    exe, scope = fluid.Executor(), fluid.core.Scope()
+    exe.run(startup, scope=scope)
+    feed = {"ids0": np.int64([5]), "grad0": np.ones((1, WIDTH), "float32"), "rate": np.float32([0.5])}
+    exe.run(main, feed=feed, scope=scope)
+    table = np.array(scope.find_var("table").get_tensor())
+    (name,) = [n for n in scope.local_var_names() if "velocity" in n]
+    velocity = np.array(scope.find_var(name).get_tensor())
+    velocity[70] = 1.0
+    scope.find_var(name).get_tensor().set(velocity)
+    exe.run(main, feed=feed, scope=scope)
+    roll(table, velocity, np.eye(HEIGHT, dtype="float32")[:, [5] * WIDTH], np.float32(0.5))
+    _assert_same(scope, "table", table)
+    _assert_same(scope, name, velocity)
 
 
 @pytest.mark.parametrize(
