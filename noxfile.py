@@ -82,13 +82,9 @@ def size(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all tests, the slow ones too; arguments behind ``--`` go to pytest.
-
-    By half as many workers again as there are cores: many slow tests wait for other processes.
-    """
+    """Run all tests, the slow ones too; arguments behind ``--`` go to pytest."""
     install(session, "dev", "test-all", "tutorials")
-    workers = ["-n", str(min((os.cpu_count() or 1) * 3 // 2, 8))]
-    session.run(*TEST, *workers, "-m", "", *session.posargs, env=ONE_THREAD)
+    session.run(*TEST, "-m", "", *session.posargs, env=ONE_THREAD)
 
 
 @nox.session

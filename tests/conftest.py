@@ -110,13 +110,34 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return 'slow tests are left out; -m "" runs them, too' if leaves_out_slow(config) else None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return more workers than cores: many tests wait for other processes, most slow ones do."""
+    cores = os.cpu_count() or 1
+    return cores * 3 // 2 if leaves_out_slow(config) else cores * 3
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the one example in a docstring that needs JAX."""
+    """Mark the one example in a docstring that needs JAX, and let each worker begin with its slow tests.
+
+    The workers get equal parts of ``items``: so some compute, some wait for processes, and none starts the
+    longest test last.
+    """
     for item in items:
         if item.name.endswith("CompiledProgram.explain"):
             item.add_marker(pytest.mark.slow)
             if not HAS_JAX:
                 item.add_marker(pytest.mark.skip(reason="JAX is in the extra 'jax'"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    if workers:
+        items[:] = [
+            item
+            for worker in range(workers)
+            for part in (slow, quick)
+            for item in part[len(part) * worker // workers : len(part) * (worker + 1) // workers]
+        ]
 
 
 @pytest.fixture(scope="session")

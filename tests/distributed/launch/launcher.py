@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[3]
-DEADLINE = 120.0
+DEADLINE = 600.0
 
 #: Each process writes its id to a file when it is ready.
 PREAMBLE = """
