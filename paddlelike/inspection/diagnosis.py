@@ -272,7 +272,7 @@ def find_leftovers(path: str) -> list[Finding]:
         Finding(
             "note",
             f"{one} beside it belongs to a save that is running or was killed",
-            "the next save or load of the directory finishes or removes it (this look did)",
+            "loads leave it out, and the next save of the directory removes it",
         )
         for one in left
     ]

@@ -62,22 +62,32 @@ def find_position(function: ast.FunctionDef | ast.ClassDef) -> int | None:
     return names.index("hint") if "hint" in names else None
 
 
+def is_adviser(function: ast.FunctionDef, path: Path, advisers: set[tuple[str, str]]) -> bool:
+    """Return whether a hint calls a function or method of this name, in the same module for a private one."""
+    is_method = [one.arg for one in function.args.args[:1]] == ["self"]
+    where = str(path) if function.name.startswith("_") else ""
+    return (where + ".", function.name) in advisers or (not is_method and (where, function.name) in advisers)
+
+
 @cache
 def list_hints() -> dict[str, str]:
     """Return the hints of the package, with ``{}`` in the place of values, and a file of each."""
     hints, taking = dict[str, str](), {}
-    advisers = {"explain_python_error"}  # functions whose results are hints
-    for _, nodes in walk("paddlelike", ["hint", "advice"]):
+    advisers = {("", "explain_python_error")}  # functions whose results are hints, private ones by module
+    for path, nodes in walk("paddlelike", ["hint", "advice"]):
         for one in nodes:
             is_hint = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == "hint"
             if is_hint or (isinstance(one, ast.keyword) and one.arg == "hint"):
                 calls = [n.func for n in ast.walk(one) if isinstance(n, ast.Call)]
-                advisers |= {getattr(n, "attr", getattr(n, "id", "")) for n in calls}
+                for call in calls:
+                    name = getattr(call, "attr", getattr(call, "id", ""))
+                    where = str(path) if name.startswith("_") else ""
+                    advisers.add((where + "." * isinstance(call, ast.Attribute), name))
             if isinstance(one, ast.FunctionDef | ast.ClassDef):
                 at = find_position(one)
                 if at is not None:
                     taking[one.name] = at
-    for path, nodes in walk("paddlelike", ["hint", *taking, *advisers - {""}]):
+    for path, nodes in walk("paddlelike", ["hint", *taking, *{name for _, name in advisers} - {""}]):
         known: dict[str, list[str]] = {}
         for one in nodes:
             if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -92,7 +102,7 @@ def list_hints() -> dict[str, str]:
                 name = getattr(one.func, "attr", getattr(one.func, "id", ""))
                 if name in taking and taking[name] < len(one.args):
                     found += read_texts(one.args[taking[name]], known)
-            elif isinstance(one, ast.FunctionDef) and one.name in advisers:
+            elif isinstance(one, ast.FunctionDef) and is_adviser(one, path, advisers):
                 returns = [r for r in ast.walk(one) if isinstance(r, ast.Return)]
                 found += [t for r in returns for t in read_texts(r.value, known) if " " in t]
             elif isinstance(one, ast.JoinedStr | ast.Constant) and one not in parts:

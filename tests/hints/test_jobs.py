@@ -16,6 +16,7 @@ import paddlelike as fluid
 from paddlelike.distributed import growing_tables, roles
 from paddlelike.distributed.collective.job import make_job
 from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
+from paddlelike.distributed.fleet import pslib
 from paddlelike.distributed.fleet.optimizer import load_program
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import (
@@ -30,6 +31,9 @@ from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embed
 from paddlelike.distributed.launch.cluster import expand_hosts
 from paddlelike.distributed.training_workers import distribute_training
 from paddlelike.distributed.wire.security import parse_endpoint
+from paddlelike.formats.paddle.directory import VariableDirectory
+from paddlelike.storage.location import locate
+from tests.distributed.protocol.test_trainer import finish_join, join_at
 from tests.distributed.test_growing_tables import Job as GrowingJob
 from tests.distributed.transpiler.loopback import Servers, Trainer
 from tests.hints.advice import Advice, each, fill, new_network, read_rows
@@ -343,6 +347,37 @@ def save_table(name: str) -> Any:
     return np.array_equal(job.look_up(ids), other.look_up(ids))
 
 
+def push_to(*rounds: int, follows: bool = False, **options: Any) -> str:
+    """Join servers that began at round 4 and are at these rounds; return the name of the request after it."""
+    trainer = join_at(list(rounds), **options)
+    if trainer.outcome is None:
+        finish_join(trainer, rounds[0])
+        trainer.push(0.4, follows_servers=follows)
+    if isinstance(trainer.outcome, Exception):
+        raise trainer.outcome
+    return trainer.next_step(0, 0.4).request.verb
+
+
+def count_rows(*, is_inside: bool) -> Any:
+    """Count the rows of a growing table, in the scope of the training or in another one."""
+    job = GrowingJob(lambda: fluid.optimizer.SGD(0.1))
+    job.train(1, seed=3)
+    if is_inside:
+        return job.call(growing_tables.print_table_stat)["emb"]["rows"]
+    return growing_tables.print_table_stat(job.main, "emb")
+
+
+def save_listed(text: str) -> Any:
+    """Save the rows whose ids are in a file."""
+    job = GrowingJob(lambda: fluid.optimizer.SGD(0.1))
+    job.look_up(np.arange(48))
+    job.train(9)
+    Path("list").write_text(text)
+    with mock.patch.object(pslib.fleet, "_executor", job.exe), fluid.scope_guard(job.scope):
+        pslib._save_listed("emb", "saved", "list", job.main)
+    return sorted(VariableDirectory().read_all(locate("saved"))["emb"].rows())
+
+
 def train_workers() -> Any:
     """Share a network that is trained by ``fluid.training`` with other workers."""
     fluid.optimizer.SGD(0.1).minimize(mlp())
@@ -371,6 +406,37 @@ def find_endpoint(**environ: str) -> Any:
 
 
 ADVICE: dict[str, Advice] = {
+    "a trainer that counts its own steps": Advice(
+        lambda: push_to(8, 8),
+        "end the servers and start all processes from the same save; or loop over "
+        "paddlelike.distributed.resumable_steps, which begins at the servers' round",
+        lambda: [push_to(4, 4), push_to(8, 8, follows=True)],
+        ["Push", "Push"],
+    ),
+    "servers that began at different rounds": Advice(
+        lambda: push_to(4, 3, bases=[4, 3]),
+        "load the same save on every server",
+        lambda: push_to(4, 4),
+        "Push",
+    ),
+    "servers at different rounds": Advice(
+        lambda: push_to(6, 4),
+        "start all servers and trainers again from the last save",
+        lambda: push_to(4, 4),
+        "Push",
+    ),
+    "a table of another scope": Advice(
+        lambda: count_rows(is_inside=False),
+        "run the startup program; is it the right scope_guard?",
+        lambda: count_rows(is_inside=True),
+        len(np.unique(np.random.default_rng(3).integers(0, 50, (8, 3)))),
+    ),
+    "ids that are words": Advice(
+        lambda: save_listed("3\nx\n"),
+        "it has an id, an unsigned number, on each line",
+        lambda: save_listed("3\n5\n18446744073709551615\n"),
+        [3, 5],
+    ),
     "a fleet without checkpoints": Advice(
         lambda: load_checkpoint(saved=False),
         "save_check_point writes them",

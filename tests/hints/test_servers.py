@@ -18,14 +18,15 @@ from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.description import describe
 from paddlelike.distributed.growing_tables import sparse_embedding
 from paddlelike.distributed.placement import Placement
+from paddlelike.distributed.server import writing
 from paddlelike.distributed.wire import Channel
 from paddlelike.distributed.wire.token_file import VARIABLE
 from paddlelike.formats.paddle import lod_tensor
 from tests.distributed.checkpoint import test_tables as tables
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_operators import recv_save
-from tests.distributed.checkpoint.test_tables import SHARDS
-from tests.distributed.jobs import MOMENTUM, SEED, Network, Programs, perceptron_feeds
+from tests.distributed.checkpoint.test_tables import ROWS, SHARDS
+from tests.distributed.jobs import MOMENTUM, SEED, Network, Programs, perceptron, perceptron_feeds
 from tests.helpers.fresh import fresh_programs
 from tests.hints.advice import Advice
 
@@ -217,7 +218,7 @@ def run_recv_save(**attrs: Any) -> Any:
     return in_job(act)
 
 
-def export(how: str, network: Network = MOMENTUM) -> Any:
+def export(how: str, network: Network = MOMENTUM, **options: Any) -> Any:
     """Export the network; return the difference of its loss from the next one of the training."""
 
     def act(exe: fluid.Executor, programs: Programs, job: SavingJob) -> float:
@@ -231,14 +232,80 @@ def export(how: str, network: Network = MOMENTUM) -> Any:
         elif how == "unnamed table":
             program._distributed_lookup_table = None
         loss = programs.loss if how == "server" else program.global_block().var(programs.loss.name)
-        fluid.io.save_inference_model("model", list(fed), [loss], exe, program)
+        fluid.io.save_inference_model("model", list(fed), [loss], exe, program, **options)
         (trained,) = exe.run(programs.main, feed=fed, fetch_list=[programs.loss.name])
         with fluid.scope_guard(fluid.Scope()):
             loaded, _, targets = fluid.io.load_inference_model("model", exe)
+            if how == "saved again":
+                combined = {"params_filename": "all"}
+                fluid.io.save_inference_model("again", list(fed), targets, exe, loaded, **combined)
+                loaded, _, targets = fluid.io.load_inference_model("again", exe, **combined)
             (found,) = exe.run(loaded, feed=fed, fetch_list=targets)
         return abs(float(trained) - float(found))
 
     return in_job(act, network)
+
+
+def save_where_servers_fail(fault: str, *, by_servers: bool, shared: bool = False) -> Any:
+    """Let servers write their rows where they see another directory, or answer without their rows."""
+    saves, opens = Client.save, writing.File
+
+    def answer(self: Client, *args: Any) -> Any:
+        answers = saves(self, *args)
+        if fault == "bytes" and args[1]:  # this process sees another file of that name
+            with Path(args[0], *args[1]).open("r+b") as file:
+                file.seek(-4, os.SEEK_END)
+                file.write(b"....")
+        return {} if fault == "answers" else answers
+
+    def miss(path: str) -> Any:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    with (
+        mock.patch.object(Client, "save", saves if shared else answer),
+        mock.patch.object(writing, "File", miss if fault == "files" and not shared else opens),
+    ):
+        return save(by_servers=by_servers)
+
+
+def load_other_table(rows: int) -> Any:
+    """Resume from a table in shards by servers whose table has so many rows."""
+    losses = train_and_save(SHARDS)
+    with mock.patch.object(tables, "ROWS", rows):
+        other = Network(SHARDS.build, SHARDS.optimizer)
+        return load_by_server(other) if rows != ROWS else losses == resume(other)
+
+
+def train_beside(mistake: Callable[[SavingJob], object]) -> Any:
+    """Make a mistake in a job of one trainer; then train, and compare the losses with training alone."""
+    with fresh_programs(SEED) as (main, startup):
+        loss = MOMENTUM.build()
+        MOMENTUM.optimizer().minimize(loss)
+        exe = fluid.Executor()
+        exe.run(startup)
+        fluid.io.save_persistables(exe, "begin", main)
+        alone = [float(exe.run(main, feed=feed(MOMENTUM, at), fetch_list=[loss])[0]) for at in range(3)]
+    with SavingJob(MOMENTUM, servers=2, trainers=1, loaded="begin") as job:
+        mistake(job)
+        found = job.train_one(0, job.trainer(0), perceptron_feeds, 3)
+    return found == pytest.approx(alone, rel=1e-5)
+
+
+def train_narrower(job: SavingJob) -> None:
+    """Train a network with half of the hidden units."""
+    other = SavingJob(Network(lambda: perceptron(64), MOMENTUM.optimizer), trainers=1)
+    other.endpoints = job.endpoints
+    job.train_one(0, other.trainer(0), perceptron_feeds, 1)
+
+
+def push_one_gradient(job: SavingJob) -> None:
+    """Push one of the gradients that a server waits for."""
+    trainer = Client(0, job.endpoints)
+    try:
+        trainer.stage(job.endpoints[0], "fc_0.b_0@GRAD", np.zeros(128, "float32"))
+        trainer.push()
+    finally:
+        trainer.abandon()
 
 
 def train_and_save(network: Network, **options: Any) -> Any:
@@ -296,6 +363,57 @@ def load_changed(change: str, **options: Any) -> Any:
 
 
 ADVICE: dict[str, Advice] = {
+    "rows on servers in one file": Advice(
+        lambda: export("trainer", SHARDS, params_filename="all"),
+        "export without params_filename=, or load the export and save it again",
+        lambda: [export(how, SHARDS) for how in ("trainer", "saved again")],
+        [0, 0],
+    ),
+    "servers that do not see the files": Advice(
+        lambda: save_where_servers_fail("files", by_servers=True),
+        "servers save by themselves only into a directory that all processes see; else save without by_servers=",
+        lambda: [
+            save_where_servers_fail("files", by_servers=True, shared=True),
+            save_where_servers_fail("files", by_servers=False),
+        ],
+        [True, True],
+    ),
+    "a trainer that sees other bytes": Advice(
+        lambda: save_where_servers_fail("bytes", by_servers=True),
+        "do all processes see the same directory? Otherwise save without by_servers=",
+        lambda: [
+            save_where_servers_fail("bytes", by_servers=True, shared=True),
+            save_where_servers_fail("bytes", by_servers=False),
+        ],
+        [True, True],
+    ),
+    "servers that did not write": Advice(
+        lambda: save_where_servers_fail("answers", by_servers=True),
+        "do all programs come from one transpile()? Otherwise save without by_servers=",
+        lambda: [
+            save_where_servers_fail("answers", by_servers=True, shared=True),
+            save_where_servers_fail("answers", by_servers=False),
+        ],
+        [True, True],
+    ),
+    "a smaller table": Advice(
+        lambda: load_other_table(10),
+        "does the table have as many rows as when it was saved?",
+        lambda: load_other_table(ROWS),
+        True,
+    ),
+    "a trainer of another network": Advice(
+        lambda: train_beside(train_narrower),
+        "trainers and servers must be transpiled from the same network in the same way",
+        lambda: train_beside(lambda job: None),
+        True,
+    ),
+    "a step without all gradients": Advice(
+        lambda: train_beside(push_one_gradient),
+        "every run of the trainer's program must compute and send every gradient",
+        lambda: train_beside(lambda job: None),
+        True,
+    ),
     "a placement without some rows": Advice(
         lambda: save("rows cut"),
         "save with the trainer's program as the transpiler made it",

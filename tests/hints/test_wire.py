@@ -116,6 +116,8 @@ def share_token(mistake: str) -> Any:
         path.chmod(0o644)
     elif mistake == "folder":
         path.mkdir()
+    elif mistake == "empty":
+        path.touch(0o600)
     names = {"PADDLELIKE_JOB_TOKEN_FILE": str(path)}
     with settings(**names):
         token = read_or_create_token()
@@ -126,6 +128,12 @@ T = {"PADDLELIKE_JOB_TOKEN": "secret"}
 INSECURE = {"PADDLELIKE_INSECURE": "1"}
 
 ADVICE: dict[str, Advice] = {
+    "a token file that is empty": Advice(
+        lambda: share_token("empty"),
+        "remove it; or {}",
+        lambda: share_token("nothing"),
+        [SENT, True],
+    ),
     "a process without the token": Advice(
         lambda: call(T, {"PADDLELIKE_JOB_TOKEN": "other"}),
         "give this process the PADDLELIKE_JOB_TOKEN of its server; without one, processes of one user on one "

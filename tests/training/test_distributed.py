@@ -38,6 +38,10 @@ def run_job(fork_server: str, run: dict[str, Any], **counts: int) -> list[Proces
 
 
 @pytest.mark.slow
+@pytest.mark.obeys(
+    "the earlier checkpoints are as they were",
+    "if trainer.is_server: trainer.serve(), or let a training session do it",
+)
 def test_only_the_first_process_writes_and_each_restores_its_own_state(
     fork_server: str, tmp_path: Path
 ) -> None:
@@ -50,6 +54,7 @@ def test_only_the_first_process_writes_and_each_restores_its_own_state(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "model"]
     for one in trainers:  # both know that the first could not save
         assert "file" in one.last("refused")
+    assert trainers[1].last("refused").endswith("hint: the earlier checkpoints are as they were")
     (checkpoint,) = NumberedCheckpoints(tmp_path / "model").list()
     assert checkpoint.step == 24
     trained = trainers[0].last("parameters")

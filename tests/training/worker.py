@@ -17,7 +17,7 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike import training
-from paddlelike.errors import SaveError
+from paddlelike.errors import GraphError, SaveError
 
 X = np.random.RandomState(0).rand(60, 6).astype("float32")
 
@@ -62,7 +62,7 @@ def train_by_hand(trainer: training.Trainer, source: Any, root: Path, steps: int
         try:
             trainer.save_checkpoint(root / "file" / "model")
         except SaveError as error:
-            say(refused=str(error.message))
+            say(refused=str(error))
 
 
 def main() -> None:
@@ -81,6 +81,10 @@ def main() -> None:
     if "samples" in run:
         session.train()
     elif trainer.is_server:
+        try:
+            trainer.train_minibatch({})
+        except GraphError as error:
+            say(hint=error.hint)
         trainer.serve(root / "model")
     else:
         train_by_hand(trainer, source, root, run["steps"])

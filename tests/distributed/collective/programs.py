@@ -69,6 +69,56 @@ def train(kind: str = "GradAllReduce", fault: str = "", victim: str = "0") -> No
     report(losses=losses, values=values)
 
 
+def take_hints() -> None:
+    """Train after mistakes whose hints are followed; report the hints and the losses."""
+    job = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PADDLE_")}
+    exe, hints = fluid.Executor(), []
+
+    def run(program: Any, feed: Any = None, fetch: Any = (), executor: Any = exe) -> Any:
+        try:
+            return executor.run(program, feed=feed, fetch_list=list(fetch))
+        except Exception as error:
+            hints.append(getattr(error, "hint", None) or repr(error))
+
+    adding, threads = fluid.Program(), fluid.Program()
+    with fluid.program_guard(adding, fluid.Program()):
+        total = collective._c_allreduce(fluid.data("x", [2], "float32"))
+    threads.global_block().append_op("c_comm_init_all", {}, {}, {"ring_id": 0})
+    own = {"x": np.full(2, 1 + RANK, "float32")}
+    run(adding, own, [total])  # no job is known
+    main, startup, loss = build()
+    plain = main.clone()
+    GradAllReduce(2).transpile(startup, main, RANK, ENDPOINTS, ENDPOINTS[RANK])
+    exe.run(startup)
+    apart = fluid.Executor()
+    apart._services.clear()
+    run(adding, own, [total], apart)
+    sums = run(adding, own, [total])[0].tolist()
+    run(threads)
+    strategy = fluid.BuildStrategy()
+    strategy.num_trainers, strategy.trainer_id = 2, 1 - RANK
+    x, y = (part[RANK::2] for part in make_batch(0))
+    for program in (main, plain):
+        compiled = fluid.CompiledProgram(program).with_data_parallel(
+            loss.name, strategy, places=[fluid.CPUPlace()]
+        )
+        run(compiled, {"x": x, "y": y}, [loss.name])
+    os.environ.update(job)
+    role = PaddleCloudRoleMaker(is_collective=True)
+    role.generate_role()
+    strategy.num_trainers, strategy.trainer_id = role.worker_num(), role.worker_index()
+    copies = run(compiled, {"x": x, "y": y}, [loss.name])
+    report(hints=hints, sums=sums, copied=float(copies[0]))
+
+
+def join_late() -> None:
+    """Join a job after JAX has computed."""
+    import jax.numpy
+
+    jax.numpy.zeros(2).block_until_ready()
+    train()
+
+
 def restore_share(source: str, last: str, who: str) -> None:
     """Load shared state on the workers ``who``, save it before a step, then train a step and save again."""
     strategy, fleet = collective_fleet.DistributedStrategy(), collective_fleet.fleet

@@ -39,6 +39,44 @@ def test_workers_have_the_losses_of_one_process_with_the_whole_batch(backend: st
     assert workers[0].reports[0]["values"] == workers[1].reports[0]["values"]
 
 
+@pytest.mark.obeys(
+    "run the startup program that was transpiled, or start the script by python -m "
+    "paddlelike.distributed.launch --run_mode collective",
+    "run it by fluid.Executor",
+    "CompiledProgram.with_data_parallel runs several copies in one process; collective_mode = "
+    "'grad_allreduce' trains with several processes",
+    "run the program itself; with_data_parallel is for config.mode = 'nccl2'",
+    "let trainer_id and the number of trainers come from the environment, as the job's do",
+)
+def test_workers_that_follow_the_hints_of_their_mistakes_train() -> None:
+    workers = run_workers(2, "take_hints")
+    assert [one.code for one in workers] == [0, 0], workers[0].errors
+    (alone,) = run_workers(1, "train")
+    for worker in workers:
+        (report,) = worker.reports
+        starts = [
+            "run the startup program that",
+            "run it by fluid.Ex",
+            "CompiledProgram.with_data_parallel runs",
+        ]
+        starts += ["run the program itself; with_data_parallel", "let trainer_id and the number of trainers"]
+        assert [hint[: len(start)] for hint, start in zip(report["hints"], starts, strict=True)] == starts
+        assert report["sums"] == [3, 3]
+    losses = [one.reports[0]["copied"] for one in workers]
+    assert np.mean(losses) == pytest.approx(alone.reports[0]["losses"][0], rel=1e-5)
+
+
+@pytest.mark.obeys(
+    "run the startup program before anything else that computes, or set PADDLE_TRAINER_ENDPOINTS and "
+    "PADDLE_TRAINER_ID, by which a process joins when JAX is loaded"
+)
+def test_workers_whose_jax_computed_before_they_joined_are_refused() -> None:
+    """The first test of this module joins before."""
+    workers = run_workers(2, "join_late")
+    assert all(one.code for one in workers)
+    assert "run the startup program before anything else that computes" in workers[0].errors
+
+
 def test_workers_that_split_a_layer_by_columns_end_with_the_error_of_worker_0() -> None:
     workers = run_workers(2, "train_split")
     assert [one.code for one in workers] == [1, 75], workers[0].errors
@@ -132,12 +170,16 @@ def test_workers_read_only_their_own_state(tmp_path: Path) -> None:
     assert read_files(tmp_path / "2" / "trained").keys() == sizes.keys()
 
 
+@pytest.mark.obeys("each reads its own part: let every worker load")
 def test_all_workers_fail_if_only_one_loaded_its_state(tmp_path: Path) -> None:
     run_workers(1, "restore_share", "", str(tmp_path / "1"), "")
     done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "2"), "1")
     assert all(one.code for one in done)
     assert "only worker 1 of 2 loaded the state, which the workers divide" in done[1].errors
-    assert "let every worker load" in done[0].errors
+    assert "each reads its own part: let every worker load" in done[0].errors
+    done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "3"), "01")
+    assert [one.code for one in done] == [0, 0], done[0].errors
+    assert read_files(tmp_path / "3" / "loaded") == read_files(tmp_path / "1" / "trained")
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

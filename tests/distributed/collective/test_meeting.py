@@ -43,6 +43,10 @@ def test_an_absent_worker_0_is_named() -> None:
         meet(make_job(endpoints, 1), 0.3)
 
 
+@pytest.mark.obeys(
+    "end the process that uses the port, or give another one in PADDLE_TRAINER_ENDPOINTS; the launcher takes "
+    "another one by itself where it chose it"
+)
 def test_worker_0_reports_that_its_port_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -50,16 +54,21 @@ def test_worker_0_reports_that_its_port_is_taken() -> None:
             FaultError, match=rf"worker 0 \({endpoint}\) cannot listen at its endpoint"
         ) as info:
             meet(make_job([endpoint, "127.0.0.1:1"], 0), 1)
-    assert "PADDLE_TRAINER_ENDPOINTS" in str(info.value.hint)
+    assert "end the process that uses the port, or give another one in PADDLE_TR" in str(info.value.hint)
+    for endpoints in ([endpoint, "127.0.0.1:1"], free_endpoints(2)):  # the port is free now; another one
+        found = meet_all([make_job(endpoints, rank) for rank in (0, 1)], 30)
+        assert [one.exception() for one in found] == [None] * 2
 
 
+@pytest.mark.obeys("start all workers with the same PADDLE_TRAINER_ENDPOINTS")
 def test_a_worker_with_another_job_size_is_refused_and_the_others_still_meet() -> None:
     endpoints = free_endpoints(2)
     jobs = [make_job([*endpoints, "127.0.0.1:1"], 1), make_job(endpoints, 0)]
     with ThreadPoolExecutor(3) as pool:
         stranger, zero = (pool.submit(meet, job, 30) for job in jobs)
-        with pytest.raises(RoleError, match="its job has 2 workers, the job of worker 1 has 3"):
+        with pytest.raises(RoleError, match="its job has 2 workers, the job of worker 1 has 3") as info:
             stranger.result()
+        assert str(info.value.hint).startswith("start all workers with the same PADDLE_TRAINER_ENDPOINTS")
         pool.submit(meet, make_job(endpoints, 1), 30).result()
         zero.result()
 

@@ -62,6 +62,7 @@ def join(answer: Callable[[Any], Any]) -> tuple[workers.JobWorkers, Member]:
     return found, member
 
 
+@pytest.mark.obeys("all workers run the same programs in the same order")
 def test_a_worker_that_calls_another_operation_fails_with_the_call_of_the_others() -> None:
     """Proves W1."""
     notes = Notes()
@@ -77,8 +78,10 @@ def test_a_worker_that_calls_another_operation_fails_with_the_call_of_the_others
     for other in (np.zeros((3, 2), np.float32), np.zeros((2, 3), np.float64)):
         with pytest.raises(
             GraphError, match=r"worker 2 .* where worker 0 exchanges a sum of float32 \[2, 3\]"
-        ):
+        ) as info:
             compare(2, other)
+        assert info.value.hint == "all workers run the same programs in the same order"
+    compare(2, np.zeros((2, 3), np.float32))
 
 
 def test_a_silent_worker_and_one_that_ended_early_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,15 +90,28 @@ def test_a_job_survives_a_server_that_hangs_longer_than_a_call_may_take(moment, 
     assert job.restarts == 0
 
 
-def test_a_server_that_never_returns_is_named_by_every_trainer(run):
+@pytest.mark.obeys("resume from the last save; FLAGS_rpc_deadline (ms) is how long a trainer waits")
+def test_every_trainer_names_a_server_that_never_returns_and_the_job_resumes_from_its_save(run, undisturbed):
     settings = {"FLAGS_rpc_deadline": "3000"}
     fault = {"at": "server.push", "number": 4, "do": "kill"}
     job = run(faults={"server 1": fault}, settings=settings, restart=False)
     assert job.codes(["trainer 0", "trainer 1"]) == [75, 75]
     for name in ("trainer 0", "trainer 1"):
         assert f"server {job.endpoints[1]} did not answer" in job.processes[name].errors
+        assert "resume from the last save; FLAGS_rpc_deadline (ms)" in job.processes[name].errors
+    resume(job)
+    assert Result(job.finish()) == undisturbed()
+    assert job.processes["trainer 0"].said[1] == {"at": 3}
 
 
+def resume(job):
+    """Start every process again; servers load the last save."""
+    job.kill("server 0", "server 1")
+    for name in job.names:
+        job.start(name)
+
+
+@pytest.mark.obeys("start the job again from its last save, or set PADDLELIKE_RESUME_POLICY=rollback")
 def test_without_rollback_a_restarted_server_ends_the_job_and_the_job_resumes_from_its_save(run, undisturbed):
     exit_policy = {"PADDLELIKE_RESUME_POLICY": "exit"}
     fault = {"at": "server.push", "number": 7, "do": "kill"}
@@ -108,8 +121,7 @@ def test_without_rollback_a_restarted_server_ends_the_job_and_the_job_resumes_fr
     assert job.codes(["trainer 0", "trainer 1"]) == [75, 75]
     for name in ("trainer 0", "trainer 1"):
         assert f"server {job.endpoints[1]} was restarted" in job.processes[name].errors
-    job.kill("server 0", "server 1")
-    for name in job.names:
-        job.start(name)
+        assert "start the job again from its last save, or set PADDLELIKE_RES" in job.processes[name].errors
+    resume(job)
     assert Result(job.finish()) == undisturbed()
     assert job.processes["trainer 0"].said[1] == {"at": 6}

@@ -82,6 +82,7 @@ def test_the_job_waits_for_a_late_trainer(run, undisturbed):
     assert Result(job.finish()) == undisturbed()
 
 
+@pytest.mark.obeys("two processes have this trainer id; the one that started later continues")
 def test_the_older_of_two_processes_with_one_id_ends(run, undisturbed):
     job = run(think=0.2)
     job.until_said("trainer 1", "done", 2)
@@ -90,6 +91,7 @@ def test_the_older_of_two_processes_with_one_id_ends(run, undisturbed):
     assert Result(job.finish()) == undisturbed()
     assert job.code_of(older) == 75
     assert "another process has taken its place" in older.errors
+    assert "two processes have this trainer id; the one that started later continues" in older.errors
 
 
 def test_a_hung_trainer_that_was_replaced_is_fenced_when_it_wakes(run, undisturbed):
@@ -102,14 +104,24 @@ def test_a_hung_trainer_that_was_replaced_is_fenced_when_it_wakes(run, undisturb
     assert job.code_of(older) == 75
 
 
-def test_a_trainer_that_never_returns_is_named(run):
+@pytest.mark.obeys(
+    "resume from the last save; FLAGS_worker_update_interval_secs is how long trainers wait",
+    "start the job again from its last save; see FLAGS_worker_update_interval_secs",
+)
+def test_a_trainer_that_never_returns_is_named_and_the_job_resumes_from_its_save(run, undisturbed):
     settings = {"FLAGS_worker_update_interval_secs": "5", "PADDLELIKE_LEASE": "1"}
     fault = {"at": "trainer.push", "number": 4, "do": "kill"}
     job = run(faults={"trainer 1": fault}, settings=settings, restart=False)
-    assert job.codes(["trainer 0"]) == [75]
+    assert job.codes(["trainer 0", "server 0", "server 1"]) == [75, 75, 75]
     errors = job.processes["trainer 0"].errors
     assert "waits for trainers [1]" in errors
     assert "no sign of life from [1]" in errors
+    assert "resume from the last save; FLAGS_worker_update_interval_secs is how long" in errors
+    for name in ("server 0", "server 1"):
+        assert "start the job again from its last save; see FLAGS_wor" in job.processes[name].errors
+    for name in job.names:
+        job.start(name)
+    assert Result(job.finish()) == undisturbed()
 
 
 def test_lost_answers_are_requested_again(run, undisturbed):

@@ -11,9 +11,23 @@ from pathlib import Path
 import numpy as np
 
 import paddlelike.fluid as fluid
+from paddlelike.fluid.incubate.fleet.base.role_maker import GeneralRoleMaker
 from paddlelike.fluid.incubate.fleet.parameter_server.pslib import fleet
 
-fleet.init(fluid.Executor())
+hints = []
+
+
+def refuse(call, *arguments, **options):
+    """Note the hint of a call that is refused; what follows in this script obeys it."""
+    try:
+        call(*arguments, **options)
+    except fluid.errors.PaddlelikeError as error:
+        hints.append(error.hint)
+
+
+role = GeneralRoleMaker()
+refuse(role.barrier_worker)
+fleet.init(role)
 words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
 user = fluid.layers.data("user", [1], dtype="int64", lod_level=1)
 click = fluid.layers.data("click", [1], dtype="int64")
@@ -39,7 +53,11 @@ copies = {
 }  # fmt: skip
 strategy = {"embedding": {}, "use_cvm": True, "copy_table": copies}
 main, scope = fluid.default_main_program(), fluid.global_scope()
-fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy=strategy).minimize([loss], [scope])
+dense = {"copy_table": {"src_dense_tables": [3], "dest_dense_tables": [4]}}
+refuse(fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), dense).minimize, [loss], [scope])
+refuse(fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize, [loss], [scope], [fluid.Program()])
+startups = [fluid.default_startup_program()]
+fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy=strategy).minimize([loss], [scope], startups)
 if fleet.is_server():
     fleet.run_server()
     sys.exit()
@@ -90,6 +108,7 @@ if fleet.is_first_worker():
     )
 fleet._role_maker._barrier_worker()
 scope.find_var("b.w_0").get_tensor().set(np.full((4, 1), 7, "float32"))  # what only this trainer has
+refuse(lambda: fleet._fleet_ptr.push_dense)
 pull_all()
 tables = [(name, growing) for growing, name in enumerate(("users", "embedding", "copied"))]
 for name, table in tables:
@@ -104,12 +123,19 @@ fleet.load_pslib_whitelist(1, str(saves / "listed"))
 listed = fleet.print_table_stat(1)
 if fleet.is_first_worker():
     fleet._fleet_ptr.client_flush()
+    refuse(lambda: fleet.confirm)
+    back = [fleet._fleet_ptr.print_table_stat(0)["users"]]
     fleet._fleet_ptr.save_model(str(saves / "all"), 0)
+    fleet._fleet_ptr.clear_model()
+    fleet._fleet_ptr.load_model(str(saves / "all"), 0)
+    back.append(fleet._fleet_ptr.print_table_stat(0)["users"])
     fleet._fleet_ptr.clear_model()
     fleet._fleet_ptr.load_model_one_table(0, str(saves / "users"), 0)
     info = fleet._opt_info
     assert main._fleet_opt is info
     said |= {
+        "hints": hints,
+        "back": back,
         "pulled": np.array(scope.find_var("b.w_0").get_tensor()).tolist(),
         "rows": [int(one["rows"]) for one in (stat, listed)],
         "shows": [one["shows"] for one in (stat, shrunk)],

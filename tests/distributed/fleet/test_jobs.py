@@ -184,6 +184,13 @@ _INSIDE = {
 }
 
 
+@pytest.mark.obeys(
+    "call it after fleet.init(...) and fleet.distributed_optimizer(...).minimize(loss)",
+    "name the parameters: src_var_list and dest_var_list",
+    "pass startup_programs=[...], the one that was current when the network was built",
+    "supported are pull_dense, {}",
+    "save before a pass; load_model goes back to that save",
+)
 def test_a_script_may_use_internals_of_the_pslib_fleet(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
@@ -196,7 +203,15 @@ def test_a_script_may_use_internals_of_the_pslib_fleet(tmp_path: Path) -> None:
     drawn = np.concatenate([np.random.RandomState(k).randint(1, 20, (80, 2)) for k in (0, 1)])
     words = np.stack([drawn[:, 1], drawn[:, 1] + 1])
     assert said["rows"] == [len(np.unique(words)), 2]
+    assert said["back"][0] == said["back"][1]
     assert said["loaded"] == len(np.unique(drawn[:, 0]))
+    starts = [
+        "call it after fleet.init(...)",
+        "name the parameters: src_var_list",
+        "pass startup_programs=[...],",
+    ]
+    starts += ["supported are pull_dense, client_flush", "save before a pass; load_model goes back"]
+    assert [hint[: len(start)] for hint, start in zip(said["hints"], starts, strict=True)] == starts
     np.testing.assert_allclose(said["shows"], [words.size, 0.98 * words.size], rtol=1e-6)
     assert said["late"] and not said["same"]  # noqa: PT018  (copied before the last five batches)
     assert np.all(np.array(said["pulled"]) != 7)

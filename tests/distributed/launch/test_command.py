@@ -94,10 +94,19 @@ def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixtu
     assert max(map(len, text.splitlines())) <= 110
 
 
-def test_a_machine_that_is_not_a_host_of_the_job_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.obeys("--host says which of them this machine is")
+def test_a_machine_that_is_not_a_host_of_the_job_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert main(["--servers", "198.51.100.7:6174", "--trainers", "203.0.113.7:6174", __file__]) == 1
     said = capsys.readouterr().err
     assert "this machine is not one of the hosts 198.51.100.7, 203.0.113.7" in said
+    assert "--host says which of them this machine is" in said
+    script = tmp_path / "script.py"
+    script.write_text("import os; print('trainer at', os.environ['POD_IP'])")
+    job = ["--servers", "198.51.100.7:6174", "--trainers", "203.0.113.7:6174", f"--log_dir={tmp_path}"]
+    assert main([*job, "--host", "203.0.113.7", str(script)]) == 0
+    assert "trainer at 203.0.113.7" in (tmp_path / "workerlog.0").read_text()
     assert main(["--servers", "127.0.0.1:6174", "--host", "127.0.0.9", __file__]) == 1
     assert "127.0.0.9 is not one of the hosts 127.0.0.1" in capsys.readouterr().err
 

@@ -14,13 +14,13 @@ from paddlelike.errors import FaultError
 HERE = {"incarnation": "a", "generation": 0}
 
 
-def hello_at(round: int) -> HelloReply:
-    fields: dict[str, Any] = {"base": 4, "busy": False, "lost": False, "staged": None, "marked": False}
+def hello_at(round: int, base: int = 4) -> HelloReply:
+    fields: dict[str, Any] = {"base": base, "busy": False, "lost": False, "staged": None, "marked": False}
     return HelloReply(**HERE, round=round, **fields, checkpoints=(), completed=())
 
 
-def join_at(rounds: list[int], **options: Any) -> TrainerState:
-    """A trainer that has asked servers at these rounds to join."""
+def join_at(rounds: list[int], bases: list[int] | None = None, **options: Any) -> TrainerState:
+    """A trainer that has asked servers at these rounds to join; each began at round 4, or at its base."""
     fields: dict[str, Any] = {"trainer": 1, "trainers": 2, "process": 9, "mode": "sync"}
     trainer = TrainerState(
         **fields,
@@ -30,10 +30,10 @@ def join_at(rounds: list[int], **options: Any) -> TrainerState:
     )
     trainer.join(0.0)
     calls = [trainer.next_step(server, 0.0) for server in range(len(rounds))]
-    for call, round in zip(calls, rounds, strict=True):
+    for call, round, base in zip(calls, rounds, bases or [4] * len(rounds), strict=True):
         assert isinstance(call, Call)
         assert isinstance(call.request, Hello)
-        trainer.take_reply(call, hello_at(round), 0.1)
+        trainer.take_reply(call, hello_at(round, base), 0.1)
     return trainer
 
 

@@ -42,10 +42,16 @@ def test_a_rollback_restores_the_start_values() -> None:
         assert (table.rows(), table.height(), table.array.sum()) == ([5, 7], 9, 6)
 
 
-def test_a_round_without_a_save_is_refused_by_name() -> None:
+@pytest.mark.obeys("saves are looked for in {} (PADDLELIKE_CHECKPOINT_DIR)")
+def test_a_round_without_a_save_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="a:1 cannot go back to round 4") as caught:
         points_of(fluid.Scope(), Path("saves")).restore(4)
-    assert "saves (PADDLELIKE_CHECKPOINT_DIR)" in str(caught.value)
+    assert "saves are looked for in saves (PADDLELIKE_CHECKPOINT_DIR)" in str(caught.value)
+    program, scope = fluid.Program(), fluid.Scope()
+    program.global_block().create_var(name="w", shape=[2], dtype="float32", persistable=True)
+    save_with(tmp_path / "saves" / "four", {"servers": {"a:1": {"round": 4}}})
+    points_of(scope, tmp_path / "saves", program).restore(4)
+    assert np.array(scope.find_var("w").get_tensor()).tolist() == [1, 1]
 
 
 def test_saves_are_found_below_a_directory_and_restored(tmp_path: Path) -> None:

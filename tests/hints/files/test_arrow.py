@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.interop.arrow import export_rows, import_rows
+from tests.distributed.test_growing_tables import Job as GrowingJob
 from tests.hints.advice import Advice
 from tests.hints.files.test_files import load, save
 from tests.hints.files.test_formats import save_deltas
@@ -47,7 +49,34 @@ def export_link(link: int | None) -> Any:
     return export_rows("m", "rows.parquet", "emb", link=link)
 
 
+def add_row(is_growing: bool) -> Any:
+    """Import the row of a new id into a table of a fixed size, or into one that grows; return its value."""
+    import pyarrow
+    import pyarrow.parquet
+
+    job = GrowingJob(lambda: fluid.optimizer.SGD(0.1))
+    job.train(1)
+    with fluid.scope_guard(job.scope):
+        fluid.io.save_persistables(job.exe, "grown", job.main)
+    save()
+    width = 4 if is_growing else 1
+    rows = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(np.full(width, 7, "float32")), width)
+    pyarrow.parquet.write_table(pyarrow.table({"id": np.array([99]), "row": rows}), "rows.parquet")
+    if not is_growing:
+        return import_rows("rows.parquet", "m", "fc_0.w_0")
+    import_rows("rows.parquet", "grown", "emb")
+    with fluid.scope_guard(job.scope):
+        fluid.io.load_persistables(job.exe, "grown", job.main)
+    return job.look_up([99] * 3).ravel()[:4]
+
+
 ARROW: dict[str, Advice] = {
+    "an id beyond the table": Advice(
+        lambda: add_row(is_growing=False),
+        "use a growing table (sparse_embedding), which takes any ids",
+        lambda: add_row(is_growing=True),
+        [7.0] * 4,
+    ),
     "rows of no variable": Advice(
         lambda: export_table(variable=False),
         "pass variable=",

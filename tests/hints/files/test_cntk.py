@@ -67,6 +67,12 @@ def save_external(state: Any) -> Any:
 
 
 ADVICE: dict[str, Advice] = {
+    "an external state with an object": Advice(
+        lambda: save_external({"a": object()}),
+        "None, bool, int, float, str, list, dict, arrays of float16, float32, float64, int8 or int16",
+        lambda: save_external({"a": [None, True, 2, 0.5, "b", {"c": []}]}),
+        {"a": [None, True, 2, 0.5, "b", {"c": []}]},
+    ),
     "an optimizer that was not appended": Advice(
         lambda: restore(minimized=False),
         "call minimize(checkpoint.loss, checkpoint.startup_program) first",

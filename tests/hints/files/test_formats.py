@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -12,9 +13,12 @@ import pickle
 import re
 import shutil
 import tarfile
+import urllib.request
 import zipfile
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest import mock
 
@@ -32,6 +36,8 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.state import writer
 from paddlelike.inspection.diagnosis import diagnose
 from paddlelike.interop import repack
+from tests.bundle.models import Affine
+from tests.helpers.golden_data import GOLDEN
 from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows
 from tests.hints.files.test_files import WEIGHTS, after, build, damage, export, load, predict, save
 from tests.io.deltas.tables import HEIGHT, Training
@@ -430,7 +436,170 @@ def keep_note(dst: str) -> Any:
     return pickle.loads(Path(dst).read_bytes())["note"]
 
 
+def pull(oid: str) -> None:
+    """Replace a pointer by the object that it names, as ``git lfs pull`` does."""
+    pointer = Path("m/fc_0.w_0").read_text()
+    assert f"sha256:{oid}" in pointer
+    shutil.copy(f"objects/{oid}", "m/fc_0.w_0")
+
+
+def point(*, is_pulled: bool) -> Any:
+    """Load a save of which Git keeps a file elsewhere."""
+    data = read_bytes()
+    os.remove("m/__manifest__")  # as Paddle's own
+    oid = hashlib.sha256(data).hexdigest()
+    os.mkdir("objects")
+    Path("objects", oid).write_bytes(data)
+    head = "version https://git-lfs.github.com/spec/v1"
+    Path("m/fc_0.w_0").write_text(f"{head}\noid sha256:{oid}\nsize {len(data)}\n")
+    if is_pulled:
+        pull(oid)
+    return read_state("m")["fc_0.w_0"]
+
+
+def download(*names: str) -> Any:
+    """Load a variable that was downloaded from these pages, one after the other."""
+    data = {"/blob/w": b"<!DOCTYPE html><html><body>w</body></html>", "/raw/w": read_bytes()}
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(data[self.path])
+
+        def log_message(self, *_: object) -> None: ...
+
+    os.remove("m/__manifest__")  # as Paddle's own
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name in names:
+            urllib.request.urlretrieve(f"http://127.0.0.1:{server.server_port}{name}", "m/fc_0.w_0")
+        server.shutdown()
+    return read_state("m")["fc_0.w_0"]
+
+
+def read_stream(kind: VarType, is_table: bool) -> Any:
+    """Load a variable of a kind, from the file of a table that holds some rows or of a dense one."""
+    with new_network():
+        exe, block = fluid.Executor(), fluid.default_main_program().global_block()
+        own = VarType.SELECTED_ROWS if is_table else VarType.LOD_TENSOR
+        saved = block.create_var(name="t", shape=[9, 1], dtype="float32", type=own, persistable=True)
+        holder = fluid.global_scope().var("t")
+        if is_table:
+            holder.get_selected_rows().set_height(9)
+            holder.get_selected_rows().set_rows([4])
+            holder.get_selected_rows().get_tensor().set(np.full((1, 1), 5, "float32"), fluid.CPUPlace())
+        else:
+            holder.get_tensor().set(np.full((9, 1), 5, "float32"), fluid.CPUPlace())
+        fluid.io.save_vars(exe, "t", vars=[saved])
+    os.remove("t/__manifest__")  # as Paddle's own
+    with new_network():
+        block = fluid.default_main_program().global_block()
+        loaded = block.create_var(name="t", shape=[9, 1], dtype="float32", type=kind, persistable=True)
+        fluid.io.load_vars(exe, "t", vars=[loaded])
+        holder = fluid.global_scope().find_var("t")
+        tensor = holder.get_selected_rows().get_tensor() if is_table else holder.get_tensor()
+        return float(np.array(tensor).sum())
+
+
+def take_theano(door: Callable[[str], Any]) -> Any:
+    """Return a layer of shared variables of Theano by a door."""
+    shutil.copy(GOLDEN / "theano" / "affine-long-shared.pkl", "net.pkl")
+    return door("net.pkl")
+
+
+def parse(cut: bool) -> Any:
+    """Return the types of the operators of an exported program, which may be cut."""
+    export()
+    data = Path("model/__model__").read_bytes()
+    if cut:
+        Path("model/__model__").write_bytes(data[:-9])
+    return [
+        op.type for op in fluid.Program.parse_from_string(Path("model/__model__").read_bytes()).block(0).ops
+    ]
+
+
+def look_deeper(inner: bool) -> Any:
+    """Load from the directory above a save, or from the one that ``doctor`` names."""
+    save()
+    Path("above").mkdir()
+    Path("m").rename("above/m")
+    (finding,) = [one for one in diagnose("above").findings if "one level deeper" in one.what]
+    if not inner:
+        raise ValueError(finding.advice)
+    return load(dirname=finding.advice.removeprefix("look at "))
+
+
+def find_remains(loaded: bool) -> Any:
+    """Look at a directory beside which a killed save left files; load it, save it and look again."""
+    save()
+    shutil.copytree("m", ".m.saving-directory/new")
+    findings = [one.advice for one in diagnose("m").findings if "belongs to a save" in one.what]
+    if findings and not loaded:
+        raise ValueError(*findings)
+    value = float(load().sum())
+    save()
+    return [value, float(load().sum()), os.listdir()]
+
+
 ADVICE: dict[str, Advice] = {
+    "a pointer of Git": Advice(
+        lambda: point(is_pulled=False),
+        "fetch the file with: git lfs pull",
+        lambda: point(is_pulled=True),
+        WEIGHTS,
+    ),
+    "a page in the place of a file": Advice(
+        lambda: download("/blob/w"),
+        "download the file itself again",
+        lambda: download("/blob/w", "/raw/w"),
+        WEIGHTS,
+    ),
+    "numbers without a header": Advice(
+        lambda: after(
+            lambda: write(np.linspace(-1, 1, 900, dtype="float32").tobytes()),
+            lambda: read_state(names=["file"]),
+        ),
+        "check that the list of variables is the one the file was saved with",
+        lambda: after(
+            lambda: write(np.linspace(-1, 1, 900, dtype="float32").tobytes()),
+            lambda: read_state("m", ["fc_0.w_0"])["fc_0.w_0"],
+        ),
+        WEIGHTS,
+    ),
+    "a sparse table as a dense one": Advice(
+        lambda: read_stream(VarType.LOD_TENSOR, is_table=True),
+        "this is a SelectedRows stream (a sparse table): declare the variable with type SELECTED_ROWS to read it",
+        lambda: read_stream(VarType.SELECTED_ROWS, is_table=True),
+        5.0,
+    ),
+    "a dense table as a sparse one": Advice(
+        lambda: read_stream(VarType.SELECTED_ROWS, is_table=False),
+        "this is a dense tensor: declare the variable with type LOD_TENSOR to read it",
+        lambda: read_stream(VarType.LOD_TENSOR, is_table=False),
+        45.0,
+    ),
+    "a pickle of Theano": Advice(
+        lambda: take_theano(fluid.load_program_state),
+        "load it with paddlelike.bundle.load",
+        lambda: take_theano(lambda path: bundle.load(path, classes={"tmodel.Affine": Affine})).W.get_value(),
+        np.load(GOLDEN / "theano" / "mlp.npz")["0.W"],
+    ),
+    "a program that was cut": Advice(
+        lambda: parse(cut=True),
+        "copy or save it again, if it is the __model__ or .pdmodel of a saved model; no other file holds its program",
+        lambda: parse(cut=False),
+        ["feed", "mul", "scale", "fetch"],
+    ),
+    "a directory above a save": Advice(
+        lambda: look_deeper(inner=False), "look at {}", lambda: look_deeper(inner=True), WEIGHTS
+    ),
+    "remains of a save": Advice(
+        lambda: find_remains(loaded=False),
+        "loads leave it out, and the next save of the directory removes it",
+        lambda: find_remains(loaded=True),
+        [8.0, 8.0, ["m"]],
+    ),
     "a pickle of objects": Advice(
         lambda: load_data(again=False),
         "a state file holds arrays and plain values only; open this one where it was made and save its arrays again",

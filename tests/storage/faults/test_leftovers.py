@@ -106,9 +106,14 @@ def test_recovery_does_not_overwrite_files_restored_later(tmp_path, number, keep
     assert names(tmp_path) == ["backup", "m"]
 
 
+@pytest.mark.obeys(
+    "restore all files, then remove {}; {} holds the files of the interrupted save in new, and those before "
+    "it in old, numbered as in the journal"
+)
 def test_recovery_does_not_change_a_mix_of_restored_and_saved_files(tmp_path):
     """Proves S6."""
     save(tmp_path / "m", OLD)
+    shutil.copytree(tmp_path / "m", tmp_path / "backup")
     killed_at_move(tmp_path / "m", 2)
     (tmp_path / "m" / "b").write_bytes(b"restored")
     for work in (lambda: recover(tmp_path / "m"), lambda: save(tmp_path / "m", NEW)):
@@ -116,9 +121,13 @@ def test_recovery_does_not_change_a_mix_of_restored_and_saved_files(tmp_path):
             (StorageError, SaveError), match="b was replaced by somebody else since"
         ) as caught:
             work()
-        assert str(tmp_path / ".m.saving-directory" / "journal") in caught.value.hint
+        journal = tmp_path / ".m.saving-directory" / "journal"
+        assert f"restore all files, then remove {journal}; " in caught.value.hint
         assert contents(tmp_path / "m") == {"a": b"new a", "b": b"restored", "c": b"old c"}
-    (tmp_path / ".m.saving-directory" / "journal").unlink()
+    for path in (tmp_path / "backup").iterdir():
+        shutil.copy(path, tmp_path / "m" / path.name)
+    journal.unlink()
+    assert contents(tmp_path / "m") == OLD
     save(tmp_path / "m", NEW)
     assert contents(tmp_path / "m") == NEW
 
