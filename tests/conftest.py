@@ -27,8 +27,8 @@ from tests.helpers.fresh import fresh_programs
 
 collect_ignore = ["plugins"]  # tested where it is installed: nox -s plugins
 
-hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
-hypothesis.settings.load_profile("house")
+hypothesis.settings.register_profile("all", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("quick", deadline=None, derandomize=True, max_examples=30)
 
 #: A module whose tests are all slow: it says so, or needs the real system.
 ALL_SLOW = re.compile(r"^pytestmark = (?:\[\n    )?(?:pytest\.mark\.slow|[A-Z0-9]+\.needed)\b", re.MULTILINE)
@@ -162,6 +162,7 @@ def textbook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("quick" if leaves_out_slow(config) else "all")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for what tests start
     config.pluginmanager.register(FreshStart(), "fresh-start")
