@@ -1,16 +1,21 @@
 # ruff: noqa: SIM905  (lists of names read better as text)
 """Points at which mathematical operators are compared with real Fluid 1.8.5.
 
-This file runs under Python 3.7 as well (``tests/interop/dumps/dump_math.py``). Left out is where Fluid's own
+This file runs under Python 3.7 as well (``tests/interop/dumps/dump_cases.py``). Left out is where Fluid's own
 result is plainly wrong: reductions over all dims given one by one (it returns 0), ``keep_dim`` with
 ``reduce_all`` (its gradient fails), ``elementwise_pow`` with a longer Y (it returns Y ^ X).
 """
 
-import zlib
-
 import numpy as np
 
+from tests.ops.harness.recorded import add_case
+
 FP32, FP64, INT64, BOOL = 5, 6, 3, 0
+DTYPES = {FP64: "float64", INT64: "int64", BOOL: "bool"}
+COMPARISONS = (
+    "equal not_equal less_than less_equal greater_than greater_equal equal_reduce allclose "
+    "isfinite isinf isnan"
+).split()
 
 
 def values(seed, *shape, **between):
@@ -23,22 +28,22 @@ def integers(seed, *shape):
     return np.random.RandomState(seed).randint(-9, 10, shape).astype("int64")
 
 
-def weights(name, out):
-    """The gradient that comes from above, for the output ``out`` of a case."""
-    return values(zlib.crc32(name.encode()) % 2**31, *out.shape).astype(out.dtype)
-
-
 def numbers(*given):
     return np.array(given, "float32")
 
 
-CASES = {}  # name: (type, {slot: array or list of arrays}, attributes, slots to differentiate by)
+CASES = {}
+LEVELED = True  # the levels of the outputs are recorded, too, when the inputs have one
+BY_PRODUCTS = {"norm": ["Norm"], "squared_l2_distance": ["sub_result"], "cos_sim": ["XNorm", "YNorm"]}
 
 
 def case(type, inputs, wrt=(), note="", **attrs):
-    name = type + ("-" + note if note else "")
-    assert name not in CASES, name
-    CASES[name] = (type, inputs, attrs, list(wrt))
+    first = next(iter(inputs.values()))
+    own = (first[0] if isinstance(first, list) else first).dtype.name
+    outputs = dict.fromkeys(["Out", *BY_PRODUCTS.get(type, [])], DTYPES.get(attrs.get("out_dtype"), own))
+    if type in COMPARISONS:
+        outputs["Out"] = "bool"
+    add_case(CASES, type, inputs, outputs, " ".join(wrt), note, **attrs)
 
 
 def unary(type, x, note="", **attrs):

@@ -7,6 +7,7 @@ import pytest
 from paddlelike.framework.opdef import OWN
 from tests.helpers.golden_data import table
 from tests.ops.harness.points import GOLDEN, PARTS, POINTS, get_tolerance
+from tests.ops.harness.recorded import add_level
 from tests.ops.harness.replay import Replay, compare
 
 #: LoD of arrays in batch order says how they were ordered; here nothing needs to know.
@@ -45,6 +46,9 @@ def check_declared(name: str, replay: Replay) -> None:
         compared = 2 if slot == "MaxIndex" else 3  # the layer declares the dtype of MaxIndex, as that of X
         declared = [list(spec.shape), spec.lod_level, int(spec.dtype)]
         assert declared[:compared] == built[slot][:compared], slot
+    if "leveled" in GOLDEN[name]:
+        specs = Replay(name, add_level(POINTS[name])).specs()
+        assert {slot: spec.lod_level for slot, spec in specs.items()} == GOLDEN[name]["leveled"]
 
 
 def check_values(name: str, replay: Replay) -> None:

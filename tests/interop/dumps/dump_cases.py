@@ -8,6 +8,7 @@ out     {variable: [array, offsets by level]}, null where the operator left it a
 built   {variable: [dims, lod_level, number of the dtype]} when the program was built
 grad    {input variable: array}, for weights() on the outputs that the case names
 levels  {input variable: lod_level of its gradient when the program was built}
+leveled {variable: lod_level when the program was built with inputs that have a level}, where asked for
 
 An input variable is called <slot>_<index>. An array is [dtype, dims, base64 of its bytes].
 """
@@ -24,7 +25,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import paddle.fluid as fluid
 
-from tests.ops.harness.recorded import name_outputs, weights
+from tests.ops.harness.recorded import add_level, name_outputs, weights
 
 
 def encoded(array):
@@ -41,15 +42,16 @@ def tensor(array, lod):
 
 
 class Asked:
-    """A program of one operator, and what it was fed."""
+    """A program of one operator, and what it was fed; ``fixed``: it declares how many rows there are."""
 
-    def __init__(self, case):
+    def __init__(self, case, fixed=False):
         self.program = fluid.Program()
         self.block = self.program.global_block()
         self.feed, self.inputs = {}, {}
         for slot, items in case.inputs.items():
             items = items if isinstance(items, list) else [items]
-            self.inputs[slot] = [self.data(f"{slot}_{i}", item) for i, item in enumerate(items)]
+            shapes = [item[0].shape if fixed and isinstance(item, tuple) else None for item in items]
+            self.inputs[slot] = [self.data(f"{slot}_{i}", item, shapes[i]) for i, item in enumerate(items)]
         self.slots, self.outputs = {}, {}
         for slot, dtypes in case.outputs.items():
             self.slots[slot] = name_outputs(slot, dtypes)
@@ -81,13 +83,15 @@ class Asked:
             return exe.run(self.program, self.feed, list(variables), return_numpy=False)
 
 
-def record(name, case):
+def record(name, case, leveled):
     asked = Asked(case)
     slots = sorted(asked.outputs)
     built = {s: [list(v.shape), v.lod_level, int(v.dtype)] for s, v in asked.outputs.items()}
     found = dict(zip(slots, asked.run([asked.outputs[s] for s in slots])))  # noqa: B905  (Python 3.7)
     out = {s: [encoded(t), t.lod()] if t._is_initialized() else None for s, t in found.items()}
     result = {"out": out, "built": built}
+    if leveled:
+        result["leveled"] = {s: v.lod_level for s, v in Asked(add_level(case), fixed=True).outputs.items()}
     if case.wrt:
         above = []
         for slot in case.through:
@@ -103,11 +107,11 @@ def record(name, case):
 
 
 def main(module, out):
-    cases = importlib.import_module(module).CASES
+    cases = importlib.import_module(module)
     records = {}
-    for name, case in sorted(cases.items()):
+    for name, case in sorted(cases.CASES.items()):
         try:
-            records[name] = record(name, case)
+            records[name] = record(name, case, getattr(cases, "LEVELED", False))
         except Exception as error:  # the author of the case decides what becomes of it
             print("REFUSED", name, str(error).partition("Error Message Summary:")[2][-400:])
     with gzip.GzipFile(out, "wb", mtime=0) as file:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from tests.helpers.golden_data import table
-from tests.ops import sequence_cases
+from tests.ops import math_cases, sequence_cases
 from tests.ops.contrib import matching_cases, recorded_cases
 from tests.ops.detection import (
     deformed_cases,
@@ -41,6 +41,7 @@ PARTS: Final[dict[str, tuple[tuple[float, float], tuple[ModuleType, ...]]]] = {
     "detection_yolo": (_LAST_BIT, (recorded_yolo,)),
     "fused": (_LONG_SUMS, (fused_cases,)),
     "matching": (_LONG_SUMS, (matching_cases,)),
+    "math": (_SUMS, (math_cases,)),
     "pyramids": (_LONG_SUMS, (pyramid_cases,)),
     "quantization": (_LONG_SUMS, (quantization_cases,)),
     "ranking": (_LONG_SUMS, (ranking_cases,)),
@@ -51,6 +52,8 @@ GOLDEN: Final[dict[str, Any]] = {name: record for part in PARTS for name, record
 POINTS: Final[dict[str, Case]] = {
     name: case for _, modules in PARTS.values() for module in modules for name, case in module.CASES.items()
 }
+#: Points of operators that have no case with a second formula.
+WITHOUT_FORMULA: Final = {name: case for name, case in POINTS.items() if name not in math_cases.CASES}
 _CLOSE: Final = {name: close for part, (close, _) in PARTS.items() for name in table(part)}
 
 

@@ -9,7 +9,7 @@ from collections import namedtuple
 
 import numpy as np
 
-__all__ = ["Case", "add_case", "name_outputs", "weights"]
+__all__ = ["Case", "add_case", "add_level", "name_outputs", "weights"]
 
 #: ``inputs`` by slot: arrays, (array, offsets by level), or lists of them. ``outputs`` by slot: a dtype, or a
 #: list of dtypes for a slot of several variables. ``ignore``: outputs whose values are not compared.
@@ -25,6 +25,17 @@ def add_case(cases, type, inputs, outputs, wrt="", note="", through=None, ignore
     assert name not in cases, name
     through = [next(iter(outputs))] if through is None else through
     cases[name] = Case(type, inputs, attrs, outputs, wrt.split(), through, ignore)
+
+
+def add_level(case):
+    """The case whose inputs have one level, but for parameters, which have no rows."""
+    inputs = {
+        slot: items
+        if slot in ("Weight", "Bias")
+        else [(array, [[0, len(array)]]) for array in (items if isinstance(items, list) else [items])]
+        for slot, items in case.inputs.items()
+    }
+    return case._replace(inputs=inputs)
 
 
 def name_outputs(slot, dtypes):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,12 +94,12 @@ class Replay:
         source = self.op.lod if isinstance(self.op.lod, str) else (self.op.lod or {}).get(slot)
         return spec._replace(lod_level=len(self.lods.get(f"{source}_0", [])))
 
-    def gradients(self, weigh: Callable[[str, str, Array], Array] = weights) -> dict[str, Array]:
-        """Return the gradients of the inputs; ``weigh`` gives those that come from above."""
+    def gradients(self) -> dict[str, Array]:
+        """Return the gradients of the inputs; ``weights`` gives those that come from above."""
         for slot in self.case.outputs:
             out = self.values.get(slot + "_out")
             if out is not None:
-                above = weigh(self.name, slot, out) if slot in self.case.through else np.zeros_like(out)
+                above = weights(self.name, slot, out) if slot in self.case.through else np.zeros_like(out)
                 self.values[grad_name(slot + "_out")] = above
         for grad in self.op.make_grad(self.view):
             self._run(View(grad.type, grad.inputs, grad.outputs, grad.attrs))

@@ -19,7 +19,7 @@ from tests.ops import test_recorded
 from tests.ops.harness import contract
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
-from tests.ops.harness.points import POINTS
+from tests.ops.harness.points import WITHOUT_FORMULA
 from tests.ops.kernels.fast.test_large import OF_STEPS
 
 for _module in pkgutil.iter_modules(fast.__path__, f"{fast.__name__}."):
@@ -53,7 +53,7 @@ _RECORDED_TYPES = {
     "roi_pool",
 }
 _CHOSEN = [case for case in CASES if case.type in _TYPES]
-_RECORDED = [name for name, case in POINTS.items() if case.type in _RECORDED_TYPES]
+_RECORDED = [name for name, case in WITHOUT_FORMULA.items() if case.type in _RECORDED_TYPES]
 
 
 def differentiable(case: Case) -> bool:
