@@ -115,7 +115,7 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
 class GradientClipBase(NearKeywords, Versioned):
     """Base of the gradient clips; a call with pairs of parameter and gradient returns clipped pairs.
 
-    ``need_clip`` is called with each parameter; where it returns False the gradient is not clipped. Raises
+    ``need_clip`` is called with each parameter; if it returns False the gradient is not clipped. Raises
     TypeError unless it is callable.
     """
 
@@ -299,7 +299,7 @@ def set_gradient_clip(
 ) -> None:
     """Set the clip of parameters, before ``minimize``. Deprecated: prefer the optimizer's ``grad_clip``.
 
-    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning: see
+    As in Fluid 1.8 it works only when all trained parameters have the same clip, otherwise it warns: see
     ``fluid.quirks()``.
 
     Parameters

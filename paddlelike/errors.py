@@ -31,7 +31,7 @@ PaddlelikeError
 └── EOFException             a reader that has no more batches (Fluid's name: ``fluid.core.EOFException``)
 
 Some errors are also of the built-in class that Fluid raises in the same place (ValueError, TypeError,
-RuntimeError), so that scripts which catch those keep working.
+RuntimeError), so that scripts that catch those keep working.
 """
 
 from __future__ import annotations

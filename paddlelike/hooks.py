@@ -1,8 +1,8 @@
 """Hooks: functions of higher floors that lower floors call. They are the only way to call against the order
 of imports.
 
-A lower floor must not import a higher one. It declares a hook, which has a name and types. The package's face
-says at its import where the function of each hook is defined; the module is imported at the first use.
+A lower floor must not import a higher one. It declares a hook, which has a name and types. The package's
+``__init__`` says where the function of each hook is defined; the module is imported at the first use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Objects made at their first use: names of packages, and the methods of dataclasses.
 
-Names are imported as https://scientific-python.org/specs/spec-0001/ has it. Such a package lists its names in
-a stub, ``__init__.pyi``, which type checkers and editors read. Reading the same file here, it needs no second
-list.
+Names are imported as in https://scientific-python.org/specs/spec-0001/. A package lists its names in a stub,
+``__init__.pyi``, which type checkers and editors read; this module reads the same file.
 """
 
 from __future__ import annotations
@@ -74,8 +73,8 @@ def attach_stub(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
-    The stub lists ``__all__``; its other imports are there, too, and so is every module of the package.
-    For any other name ``__getattr__`` returns what ``find_other`` does, or raises AttributeError.
+    The package has the names of the stub's ``__all__``, its other imports, and every module of the package.
+    For any other name ``__getattr__`` returns the result of ``find_other``, or raises AttributeError.
     """
     tree = _parse(stub)
     origins = _find_imports(tree)
@@ -116,8 +115,8 @@ def keep_names(package: str, modules: str, former: str = "") -> None:
 def keep_functions(package: str, names: str) -> None:
     """Let a package with a stub have functions with the same names as its modules.
 
-    The import system would bind a module to its name in the package when it is first imported; this
-    function prevents that.
+    The import system would bind a module to its name in the package at its first import; this function
+    prevents that.
     """
     face = sys.modules[package]
     find = vars(face)["__getattr__"]
@@ -155,7 +154,7 @@ else:
     def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):  # noqa: A002
         """Make a dataclass as the standard library does, but compile its ``__init__`` at the first call.
 
-        The library compiles up to six functions for each class when it is imported, for half a millisecond.
+        The library compiles up to six functions per class at import, which takes half a millisecond.
         """
         if cls is None:
             return partial(dataclass, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
@@ -281,8 +280,8 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
         """Replace the alias in ``sys.modules``, from which the import system takes its result, by the
         original.
 
-        So are the modules below it that are imported already. The import system would otherwise bind each
-        to its name in the package once more, and ``layers.rnn`` would turn from a function into a module.
+        Imported modules below it are replaced too. Otherwise the import system would bind each to its name in
+        the package again, and ``layers.rnn`` would turn from a function into a module.
         """
         original = self._original(module.__name__)
         if not original:

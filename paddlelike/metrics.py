@@ -291,9 +291,9 @@ class EditDistance(MetricBase):
 class Auc(MetricBase):
     """The area under the ROC curve: the probability that a 1 gets a higher prediction than a 0.
 
-    Predictions are counted in ``num_thresholds + 1`` bins, so that memory does not grow with the batches.
-    As in Fluid the curve is the ROC curve for any value of ``curve``; without ``FLAGS_fluid_quirks`` "PR"
-    gives the area under the precision-recall curve.
+    Predictions are counted in ``num_thresholds + 1`` bins, so that memory does not grow with the batches. As
+    in Fluid, ``curve`` has no effect; if ``FLAGS_fluid_quirks`` is False, "PR" gives the area under the
+    precision-recall curve.
 
     Parameters
     ----------

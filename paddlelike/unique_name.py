@@ -1,7 +1,7 @@
 """Fluid's counters of generated names: ``fc_0``, ``fc_0.w_0``, ``fc_0.tmp_0``.
 
-Counters are per key and per process, not per Program; :func:`guard` installs new ones, see
-:class:`~paddlelike.foundation.current.Current` for which threads.
+Counters are per key and per process, not per Program. :func:`guard` installs new ones;
+:class:`~paddlelike.foundation.current.Current` says for which threads.
 """
 
 from __future__ import annotations

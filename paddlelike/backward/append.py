@@ -1,13 +1,12 @@
 """Append the backward pass to a program: :func:`append_backward` and :func:`gradients`.
 
 Reverse-mode differentiation over the program, with Paddle's names: the gradient of ``x`` is ``x@GRAD``;
-several contributions are ``x@GRAD@RENAME@block0@0``, ``...@1``, added up by a ``sum`` operator just before
-the first operator that needs the total. An operator that runs a block gets a gradient operator that runs a
-block of gradient operators.
+several contributions are ``x@GRAD@RENAME@block0@0``, ``...@1``, which a ``sum`` operator adds just before the
+first operator that needs the total. The gradient operator of an operator with a block runs a block of
+gradient operators.
 
-The work goes through these modules: ``paths`` finds the forward operators to differentiate, ``build`` turns
-them into gradient operators, ``transform`` drops, sums and completes these, ``names`` keeps several passes
-apart.
+``paths`` finds the forward operators to differentiate, ``build`` turns them into gradient operators,
+``transform`` drops, sums and completes these, and ``names`` keeps several passes apart.
 """
 
 from __future__ import annotations
@@ -115,8 +114,8 @@ def append_in_branch(
 ) -> list[tuple[Variable, Variable]]:
     """Append the backward pass of a loss to a new block, for a loss of the current branch or an outer block.
 
-    The pass goes on through the blocks around the branch. The caller that completes the branch appends the
-    operator that runs the new block. Returns and raises as :func:`append_backward` does.
+    The pass continues through the blocks around the branch. The caller that completes the branch appends the
+    operator that runs the new block. Result and errors are those of :func:`append_backward`.
     """
     program = loss.block.program
     branch = program.current_block()
@@ -295,7 +294,7 @@ def _build_starts(
 ) -> list[Step]:
     """Return the operators that set the gradient of one target: to ones of its shape, or to the given value.
 
-    ``alone`` says that nothing else contributes to the target's gradient.
+    ``alone`` says that the target's gradient has no other contributions.
     """
     last = target.block.ops[-1]
     if gradient is not None and alone:

@@ -18,8 +18,8 @@ def build_steps(
     """Return the operators of the backward pass of ``path``; several contributions to one gradient are
     summed.
 
-    ``given`` are the gradients that exist before the pass; an operator is left out if none of its
-    incoming gradients exists. ``given`` is None inside of a loop. ``starts`` are put in front.
+    ``given`` are the gradients that exist before the pass, or None inside of a loop. An operator is left out
+    if none of its incoming gradients exists. ``starts`` are put in front.
     """
     steps: list[Step] = []
     existing = set(given or ())

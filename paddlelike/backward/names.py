@@ -1,7 +1,7 @@
 """Names of gradients where several backward passes are appended to one program, as in Paddle.
 
-A name that an earlier pass uses is kept for it: pass n prefixes it with ``grad/`` n times, as in
-``grad/grad/x@GRAD``; the gradient that a pass starts from gets a suffix instead, ``loss@GRAD_0``.
+Names of earlier passes do not change. Pass n adds the prefix ``grad/`` n times, as in ``grad/grad/x@GRAD``;
+the gradient that a pass starts from gets a suffix instead, ``loss@GRAD_0``.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def find_path(
     """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
 
     ``differentiable`` are the operators that have a gradient. ``wanted`` are the variables whose gradients
-    count (None: any), so that the pass may end behind them.
+    are needed (None: any); the pass may end at them.
 
     Raises the errors of :func:`has_gradient`, and UnsupportedError as :func:`_report_ends` and
     :func:`_check_ends`.

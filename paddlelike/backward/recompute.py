@@ -41,8 +41,8 @@ def build_recomputing_steps(
     """Return the operators of the backward pass from ``loss``, including the recomputation of activations.
 
     The result also holds what :func:`finish_as_fluid` needs: the gradients outside of all segments, and the
-    segments. Gives every dropout a seed of its own, so that both runs of it drop the same elements. Raises
-    GraphError for an operator that runs a block.
+    segments. Every dropout gets its own seed, so that both runs drop the same elements. Raises GraphError for
+    an operator that runs a block.
     """
     ops = find_path(block, {loss}, stops, differentiable=False)
     for op in ops:
@@ -83,8 +83,8 @@ def build_recomputing_steps(
 def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
     """Add the operators that Fluid adds at the end of a program with recomputation.
 
-    Recomputed variables get no type of their own. Gradients that lack their operator's attributes get no
-    device. Two blocks that no operator runs keep the operators from which the pass was built.
+    As in Fluid, recomputed variables do not get a type, and gradients without their operator's attributes do
+    not get a device. Two blocks that no operator runs keep the operators from which the pass was built.
     """
     created: set[str] = set()
     for op in added:
@@ -118,8 +118,8 @@ def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
 
     Its outputs may have other names.
 
-    For a step without a needed result, no operator was appended: return the operator that it would have
-    been.
+    If the step was left out because its results are not needed, return the operator that it would have
+    become.
     """
     for index, op in enumerate(rest):
         if op.type == step.grad.type and op.inputs == step.grad.inputs:

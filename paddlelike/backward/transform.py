@@ -228,8 +228,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     """Return the steps with a name for each contribution to a gradient, summed before they are read.
 
     As in Fluid, contributions after a read are added to the contributions before it, even if the program
-    overwrites the variable and they belong to different values. The textbook's way gives each value its
-    own sum.
+    overwrites the variable and they belong to different values. In the textbook each value has its own sum.
     """
     follows = follows_fluid("overwritten_gradient")
     totals: dict[str, _Total] = {}

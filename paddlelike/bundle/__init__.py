@@ -1,7 +1,7 @@
 """Theano's way of saving: any object as a ZIP of NPY arrays and one pickle.
 
-``numpy.load(file)`` shows the arrays by name without this package, in any version of Python, also when the
-classes of the pickle are gone. Theano's own files are read without Theano, and Theano reads ours.
+``numpy.load(file)`` shows the arrays by name, without this package and without the classes in the pickle.
+Theano's own files are read without Theano, and Theano reads ours.
 
 >>> import io
 >>> import numpy as np

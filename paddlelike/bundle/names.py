@@ -16,9 +16,9 @@ PICKLE: Final = "pkl"  # the member with the pickle
 class MemberNames:
     """Gives every array a unique member name.
 
-    An array gets the name of the variable, or the key of the dict, that holds it, and ``array_0``, ... where
-    there is none. A name that is taken gets ``_2``, ``_3``. Theano's own numbering lets two arrays share a
-    member when a variable is called ``x_2`` or ``array_0``; here a name is given once.
+    An array gets the name of its variable or its key in a dict, or else ``array_0``, ... A name that is taken
+    gets ``_2``, ``_3``. (With Theano's own numbering two arrays share a member if a variable is called
+    ``x_2`` or ``array_0``.)
 
     Parameters
     ----------

@@ -1,12 +1,11 @@
 """The classes of this package that pickles may contain: their states are versioned and plain data.
 
-An object is made without a call of its class, and gets its state by ``__setstate__``, which executes nothing
-that the file says. What would act later is restricted: operators that reach files or processes are marked as
-not trusted, like the operators of a program that was read from bytes, and a dataset with a shell command is
-refused.
+An object is made without calling its class, and gets its state by ``__setstate__``, which executes nothing
+from the file. Objects that could act later are restricted: operators that reach files or processes are marked
+as not trusted, as in a program read from bytes, and a dataset with a shell command is refused.
 
-So that old files stay readable, a module that moves keeps its old name in ``lazy.MOVED``, and a class that
-moves alone in ``_MOVED``.
+When a module moves, its old name goes into ``lazy.MOVED``, and when a class moves, into ``_MOVED``; so old
+files stay readable.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def _decode(data: bytes, name: str) -> Array | Placeholder:
     """Return the array of a member, which is an NPY file; for arrays of a GPU, a small pickle comes
     before it.
 
-    An array of objects or records gives a placeholder.
+    Arrays of objects or records become placeholders.
     """
     at = data.find(npy.MAGIC, 0, _PREFIX)
     if at < 0:

@@ -1,8 +1,8 @@
 """Stand-ins for the classes of Theano and of scipy's sparse matrices, so that files open without them.
 
 A shared variable becomes a :class:`SharedVariable` with name, value and type, a sparse matrix a
-:class:`SparseMatrix`. Everything else that a file of Theano refers to (types, containers, expressions)
-becomes a :class:`Placeholder` that keeps its class's name and its state.
+:class:`SparseMatrix`. Other objects of Theano (types, containers, expressions) become a :class:`Placeholder`
+with the name of their class and their state.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SparseMatrix(Placeholder):
 def stand_in(module: str, name: str) -> type | None:
     """Return the class that replaces ``module.name`` of Theano or scipy, or None for other modules.
 
-    Each class gets its own placeholder class, so that the objects show which class they had.
+    Each class gets its own placeholder class, which shows the original class.
     """
     if module.startswith("scipy.sparse") and name.endswith(("_matrix", "_array")):
         return make_stand_in(f"{module}.{name}", SparseMatrix)

@@ -1,8 +1,8 @@
 """A pickle reader that constructs only objects of listed classes, and calls no other function.
 
-Python's unpickler imports whatever a file names. This one is the standard library's own, in its Python form
-(the memo is a dict, so that an index in the file takes no memory), with the steps that import, call or fill
-objects replaced.
+Python's unpickler imports whatever a file names. This one is the standard library's unpickler in Python (its
+memo is a dict, so that a large index in the file does not take memory), with other steps for importing,
+calling and filling objects.
 """
 
 from __future__ import annotations

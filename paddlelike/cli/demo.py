@@ -18,8 +18,8 @@ def command(
 ) -> None:
     """Train, save and continue; leave files to look into.
 
-    A small network learns the sum of 13 numbers: one day, then a second day from what the first one saved. It
-    takes about a second.
+    A small network learns the sum of 13 numbers for one day, then for a second day from the first day's save.
+    It takes about a second.
     """
     if directory.exists():
         say(f"paddlelike: {escape(directory)} exists\n  hint: choose another path")

@@ -86,8 +86,7 @@ def _plain(value: object) -> object:
 def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> None:
     """Print rows in columns as wide as their cells; the columns in ``right`` are right-aligned.
 
-    On a terminal, or where the variable COLUMNS sets a width, long lines are truncated; other output is
-    not.
+    Long lines are truncated on a terminal, and if the variable COLUMNS sets a width.
     """
     cells = [[escape(one) for one in row] for row in rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(cells[0]))] if cells else []
@@ -113,7 +112,7 @@ def _print_cut(text: str) -> None:
 def print_text(text: str, *, indent: int | None = None) -> None:
     """Print sentences, wrapped at the terminal's width with continuation lines indented.
 
-    ``indent`` is the indentation of continuation lines; None for two columns more than the first line.
+    ``indent`` is the indentation of continuation lines, by default two columns more than the first line.
     """
     width = _find_width()
     for line in text.splitlines():
@@ -140,7 +139,7 @@ def end(status: int) -> NoReturn:
 def exits() -> Iterator[None]:
     """Print an error of this package, or of the system, on standard error, and exit with its status.
 
-    The status is 2 for an error that was raised on purpose or comes from the system, 70 for any other.
+    The status is 2 for an error raised on purpose or by the system, 70 for any other.
     """
     try:
         yield

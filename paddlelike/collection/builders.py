@@ -112,9 +112,9 @@ class VanillaLSTMBuilder(Builder):
     """Long short-term memory without peepholes.
 
     ``forget_bias`` is added to the gate f at every step. With ``ln_lstm`` (layer normalization) the gains and
-    biases belong to this builder's collection; DyNet adds them to the collection around it, and its ``save``
-    loses them. Here ``save`` writes them beside the builder's blocks, under ``normalization``. DyNet's
-    ``load`` skips them: it opens the pair of files, with gains of 1.
+    biases belong to this builder's collection. DyNet adds them to the collection around it, so its ``save``
+    loses them. Here ``save`` writes them beside the builder's blocks, under ``normalization``. DyNet opens
+    such files, but its ``load`` skips these values and uses gains of 1.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.VanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())

@@ -153,8 +153,8 @@ class ParameterCollection:
     def populate(self, filename: Path, key: str = "", *, strict_names: bool = False) -> None:
         """Fill the parameters of this collection from a text file, in their order.
 
-        The i-th parameter takes the i-th parameter block below ``key``, lookup tables in the same way; names
-        are compared only with ``strict_names``. Nothing changes when shapes or counts differ.
+        The i-th parameter takes the i-th parameter block below ``key``; lookup tables likewise. Names are
+        compared only with ``strict_names``. If shapes or counts differ, no value changes.
 
         Raises
         ------

@@ -86,8 +86,8 @@ def check_shape(block: Block, kind: str, name: str, shape: tuple[int, ...]) -> N
 def write(filename: Path, blocks: list[Block], *, append: bool = False) -> None:
     """Write blocks into a text file: replace it or, with ``append``, add to its end.
 
-    Raises SaveError when two blocks would have one kind and name, when a value cannot be written or when the
-    file cannot be. The file is then as it was.
+    Raises SaveError when two blocks would have one kind and name, or when a value or the file cannot be
+    written. The file is then unchanged.
     """
     earlier = read(filename) if append and FilePath(filename).exists() else []
     seen: set[tuple[str, str]] = set()

@@ -28,9 +28,9 @@ def renew_cg(
 ) -> Program:
     """Begin a new graph and return its Program; expressions of earlier graphs keep their own.
 
-    The arguments are accepted for DyNet's scripts; values are computed on first use.
+    DyNet's arguments have no effect: values are computed on first use.
 
-    Before the first call, expressions are built into the default main program, as Fluid's layers are.
+    Before the first call, expressions go into the default main program, like Fluid's layers.
 
     Parameters
     ----------

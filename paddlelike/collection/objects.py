@@ -7,9 +7,8 @@ object::
     ("LookupParameters", "/_1")                a lookup table
     (VanillaLSTMBuilder, (2, 3, 4), "/lstm/")  the class, its spec, the full name of its collection
 
-Nothing in the pickles is executed: the classes and functions that they name are looked up in a table, to
-which the caller may add classes of their own. A file of DyNet names them ``_dynet.VanillaLSTMBuilder``, and
-so do ours, so that DyNet reads them.
+Nothing in the pickles is executed: classes and functions are looked up in a table, to which the caller may
+add classes. Files name them like DyNet, ``_dynet.VanillaLSTMBuilder``, so that DyNet reads them.
 
 Parameters
 ----------
@@ -341,8 +340,7 @@ def _resolve(value: Any, allowed: Mapping[str, Any], known: dict[int, object]) -
 def _from_spec(record: _Record, collection: ParameterCollection, blocks: list[Block], data: str) -> Any:
     """Make an object; ``from_spec`` is a static method, a class method or a plain function of the class.
 
-    Raises LoadError for the spec of a DyNet builder that is invalid, or of a builder larger than the
-    data.
+    Raises LoadError for an invalid spec of a DyNet builder, or a spec larger than the data.
     """
     kind: Any = record.kind
     make: Callable[..., Any] = kind.from_spec

@@ -1,6 +1,6 @@
 """DyNet's functions that reduce, pick and join parts of expressions. A matrix has its rows along dim 0.
 
-``reshape`` takes elements by columns, as DyNet keeps them.
+``reshape`` takes elements in column-major order, as in DyNet.
 
 Parameters
 ----------

@@ -218,7 +218,7 @@ def _larger(a: Any, b: Any) -> object:
 def fit(value: Any, like: Any, what: str = "a value") -> Any:
     """Convert a value to the form of another value, or of its shapes.
 
-    Raises LoweringError for another shape or dtype: values that a loop carries keep their form.
+    Raises LoweringError for another shape or dtype, since values that a loop carries keep their form.
     """
     if isinstance(like, Packed) and not isinstance(value, Packed | TensorArray) and not like.offsets:
         value = _count_rows_once(value, like)

@@ -141,7 +141,7 @@ class Engine:
     def _lend_lods(self, frame: Frame, op: Operator) -> list[int]:
         """Copy the LoD of each gradient that an operator reads to its variable; return these variables.
 
-        The numpy kernel looks for the LoD in the scope, where a piece does not put values that no later
+        The numpy kernel looks for the LoD in the scope, but a piece does not store values there that no later
         operator reads.
         """
         lent = []
@@ -155,8 +155,8 @@ class Engine:
     def _keep_lods(self, frame: Frame, index: int) -> None:
         """Record the sequences of gradients that numpy computed; their frame entries have no LoD.
 
-        A few other results are recorded too. Their number of rows (for example, the regions of a batch)
-        changes with nearly every batch; as a shape it would cause as many compilations.
+        A few other results are recorded too: those whose number of rows, such as the regions of a batch,
+        changes with nearly every batch. As a shape, each number would cause a compilation.
         """
         unshown, lods = frame.unshown, frame.lods
         op = self.plan.steps[index].op

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: Place) -> str:
     """Return one line for each compiled piece and for each operator between them.
 
-    Before the first run of this choice of feeds and fetches, some operators count as compiled although their
-    inputs may turn out to have no lowering.
+    Before the first run with these feeds and fetches, some operators count as compiled although their inputs
+    may turn out to lack a lowering.
     """
     engine = find_engine(program, dict.fromkeys(feeds), fetches, None, place)
     lines = []

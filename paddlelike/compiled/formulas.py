@@ -3,7 +3,7 @@
 Many kernels are one expression of numpy functions, and ``jax.numpy`` has the same functions. The functions of
 such a kernel are copied with another module in place of ``numpy``: calls with an array of JAX go to
 ``jax.numpy``, other calls (with shapes or lists of axes) to numpy itself. So one formula serves both engines.
-:func:`stands_for` gives JAX its own function in the place of one that kernels call.
+:func:`stands_for` replaces a function that kernels call by another one for JAX.
 """
 
 from __future__ import annotations

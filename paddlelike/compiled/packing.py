@@ -16,8 +16,8 @@ _SMALLEST: Final = 8
 def are_sequences(value: Any, lod: LoD | None) -> bool:
     """Return whether a LoD fits the rows of an array.
 
-    The LoD does not fit if rows without a LoD were added to sequences: the result of `concat` keeps the
-    LoD of X[0].
+    It does not fit, for example, after a `concat` of sequences and rows without a LoD, which keeps the LoD of
+    X[0].
     """
     return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
 
@@ -30,8 +30,8 @@ def stands_for_none(value: Any, lod: LoD | None) -> bool:
 def find_bucket(count: int, *, steps: int = 4) -> int:
     """Return the padded size for ``count`` rows; beyond 64 rows it is at most a quarter more.
 
-    ``steps`` is the number of sizes between a power of two and the next; with less than 8, fewer for small
-    counts, where a compilation costs more than the unused rows of a whole training.
+    ``steps`` is the number of sizes between a power of two and the next. With less than 8, small counts have
+    fewer sizes, since a compilation costs more than their unused rows in a whole training.
 
     >>> [find_bucket(count) for count in (3, 17, 35, 100, 1000)]
     [8, 32, 48, 112, 1024]
@@ -77,9 +77,9 @@ def find_sizes(
 ) -> dict[int, Sizes]:
     """Return the sizes of sequences; those with equally many rows or with the same LoD share them.
 
-    ``padded`` says that the piece pads sequences to the longest. If padding takes at most twice the rows,
-    sequences share the number of padded rows, so that each longest length needs one choice of sizes, not
-    several. ``chosen`` are sequences whose equal lengths are chance.
+    ``padded`` says that the piece pads sequences to the longest. If padding takes at most twice the rows, the
+    number of padded rows is used, so that each longest length needs one choice of sizes. ``chosen`` are
+    sequences whose equal lengths are chance.
     """
     rows_alike: dict[Any, list[tuple[Array, LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
@@ -116,10 +116,10 @@ def pack(
 ) -> Packed:
     """Return sequences padded with unused rows up to the next bucket; the unused rows of a gradient are zero.
 
-    ``least`` are the smallest allowed sizes: the number of rows and the longest length in other parts of
-    the same batch. ``alike`` says that all sequences have one length, in other batches too: the buckets
-    are narrower. ``exact`` keeps ``longest`` out of the buckets, for operators whose results have that
-    size. ``unused`` says whether there are unused rows at all.
+    ``least`` are the smallest allowed sizes: the number of rows and the longest length in other parts of the
+    same batch. ``alike`` says that all sequences have one length, in other batches too; then the buckets are
+    narrower. ``exact`` keeps the exact ``longest``, for operators whose results have that size. Without
+    ``unused``, rows are not added.
     """
     lengths = np.diff(lod[-1])
     bucket = find_bucket(max(len(rows), least[0]), steps=8 if alike else 4)

@@ -1,6 +1,6 @@
 """Two functions of the C library (glibc), bit for bit on every machine: ``logf`` and ``rand``.
 
-numpy's logarithm differs from it in the last bits, which would change normally distributed weights.
+numpy's logarithm differs in the last bits, which would change normally distributed weights.
 """
 
 from __future__ import annotations

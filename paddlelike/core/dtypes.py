@@ -206,9 +206,9 @@ def widen_bfloat16(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def unify_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array itself, or a view of it whose dtype is numpy's own object for that dtype.
 
-    The bfloat16 of ml_dtypes becomes its bit patterns. Arrays that come from a pickle or another process
-    have an equal dtype that is another object, and numpy then leaves out the fast ways of some functions:
-    ``add.at`` takes 20 times as long.
+    The bfloat16 of ml_dtypes becomes its bit patterns. Arrays from a pickle or another process have an equal
+    dtype that is another object, and then numpy does not use the fast paths of some functions: ``add.at``
+    takes 20 times as long.
 
     >>> import pickle
     >>> array = pickle.loads(pickle.dumps(np.zeros(2, np.float32)))

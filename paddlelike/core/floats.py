@@ -20,7 +20,7 @@ _BUFFER: Final = 1024  # elements
 def _find_setting() -> tuple[contextvars.ContextVar[Any], Any] | None:
     """Return numpy's context variable for floating-point errors, and its value for ignoring them.
 
-    The value also holds the size of the buffers. Return None for numpy before 2.0, which has no such variable
+    The value also holds the size of the buffers. Return None for numpy before 2.0, which lacks this variable
     and does not copy into buffers.
     """
 

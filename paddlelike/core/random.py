@@ -1,8 +1,8 @@
 """Paddle's random numbers, bit for bit: one multiplicative engine and the distributions over it.
 
-The engine is Park and Miller's "minimal standard" with the multiplier 48271 (``minstd_rand`` of
-C++): ``x <- 48271 x mod (2^31 - 1)``. The distributions are GNU's C++ library's, which Fluid 1.8 was
-built with, down to every rounding in float32: equal seeds give the weights and masks of Fluid.
+The engine is Park and Miller's "minimal standard" with the multiplier 48271 (``minstd_rand`` of C++): ``x <-
+48271 x mod (2^31 - 1)``. The distributions are those of GNU's C++ library, which Fluid 1.8 was built with,
+down to every rounding in float32. So equal seeds give Fluid's weights and masks.
 
 Because ``x_k = 48271^k x_0``, a table of powers gives a whole block of the sequence at once.
 """

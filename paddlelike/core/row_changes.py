@@ -1,11 +1,11 @@
 """Records of the rows of large tables that updates write, and of their old values.
 
-Every write of a tensor increases its version. An update records its rows before it writes. A version without
-such a record was a write of unknown rows, and earlier changes are then unknown too. A missing record
-therefore costs a comparison of the whole table, but never loses a row.
+Every write of a tensor increases its version, and an update first records its rows. A version without a
+record is a write of unknown rows; then earlier changes are unknown too. So a missing record costs a
+comparison of the whole table, but never loses a row.
 
-While a save reads a large array beside training, the array is read-only. Code that records its writes gets a
-writable view, and the old rows are kept. Other code writes into other memory, or numpy refuses it.
+While a save reads a large array during training, the array is read-only. Code that records its writes gets a
+writable view, and the old rows are kept. Other code writes into other memory, or numpy raises an error.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _ALONE: Final = getrefcount(_ONE_VIEW.base)
 class _Rows:
     """The rows of one array that were written, with the version before the last write of each.
 
-    They are collected and then stored many at a time, which touches the large array less often. Notes take
-    no lock: an append to a deque is one operation, and notes of two threads at once leave a version that is
-    not the tensor's, so that the changes are unknown.
+    They are collected and stored many at a time, which touches the large array less often. Notes are not
+    locked, since an append to a deque is one operation. Notes of two threads at once leave a version that
+    differs from the tensor's, so the changes count as unknown.
     """
 
     def __init__(self, tensor: LoDTensor, array: Array) -> None:

@@ -75,8 +75,8 @@ class RowGroups(NamedTuple):
 class RowIndex:
     """An index from distinct ids to their positions, in the order in which they were added.
 
-    It is a hash table of a power of two of slots, of which at most three quarters are in use. The search
-    for an id begins at the slot that its bits give and advances by 1, 2, 3, ... slots, which reaches all
+    It is a hash table whose number of slots is a power of two; at most three quarters are in use. The search
+    for an id begins at a slot computed from its bits and advances by 1, 2, 3, ... slots, which reaches all
     slots; a new id takes the first free one.
 
     >>> index = RowIndex(np.array([7, 3]))

@@ -75,7 +75,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         """Yield the array for writing inside the ``with``; entering and leaving it both count as a write.
 
         A save that begins inside the block stores the current elements, and the next save writes the file
-        again. Do not keep views of the array: later writes through them are not counted, and not saved.
+        again. Do not keep views of the array: later writes through them are not noticed, and so not saved.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Views of an array's memory with other shapes and strides, checked to stay inside the array.
 
-Every such view of the package is made here. Steps count elements of the array in C order. Strides are not
-used, since numpy's stride of an axis with one element is arbitrary.
+The package makes all such views here. Steps count elements of the array in C order; numpy's strides are not
+used, because the stride of an axis with one element is arbitrary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """CIFAR-10 and CIFAR-100: photographs (https://www.cs.toronto.edu/~kriz/cifar.html, pickles in a tar file).
 
-A sample is an image, float32 (3072,) from 0 to 1, red, green and blue after each other, and its class, an
-int.
+A sample is an image, float32 (3072,) from 0 to 1 (all red, then green, then blue), and its class, an int.
 """
 
 from __future__ import annotations

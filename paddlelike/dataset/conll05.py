@@ -1,7 +1,7 @@
 """CoNLL-2005: who does what to whom (https://www.cs.upc.edu/~srlconll/). Only its test set is free.
 
-A sample is nine lists of a sentence's length: word ids, the ids of five words around the verb (each
-repeated), the verb, a mark for those five words, and the label ids. Label ids number the sorted tags.
+A sample is nine lists as long as the sentence: word ids, the ids of five words around the verb (each
+repeated), the verb, a mark for those five words, and the label ids, which number the sorted tags.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Oxford flowers: photographs of 102 kinds (http://www.robots.ox.ac.uk/~vgg/data/flowers/102/).
 
-A sample is what the mapper makes of the bytes of an image and its kind: by default float32 (150528,), 3 x 224
-x 224 without the mean colour, and an int from 0 to 101. As in Fluid, the set that the authors call "test"
-trains.
+A sample is the mapper's result for the bytes of an image and its kind: by default float32 (150528,), 3 x 224
+x 224 minus the mean colour, and an int from 0 to 101. As in Fluid, ``train`` reads the set that the authors
+call "test".
 """
 
 from __future__ import annotations

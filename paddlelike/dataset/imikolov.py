@@ -1,6 +1,6 @@
 """Penn Treebank as T. Mikolov prepared it (http://www.fit.vutbr.cz/~imikolov/rnnlm/, texts in a tar file).
 
-A sample is ``n`` ids of words that follow each other, or a sentence and the same one word later.
+A sample is the ids of ``n`` consecutive words, or a sentence and the same sentence one word later.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """MQ2007: documents found for queries, with their relevance (LETOR 4.0, text files in a rar file).
 
 A line is a relevance of 0, 1 or 2, the query, 46 features, and a comment. ``train`` and ``test`` return the
-samples themselves: ``format`` is "pairwise" (label [1], features of the better document, of the worse one),
-"listwise" (labels (N, 1), features (N, 46)), "pointwise" or "plain_txt"; these two give the best document of
-each query alone, as in Fluid.
+samples themselves: ``format`` is "pairwise" (label [1], features of the better document, features of the
+worse one), "listwise" (labels (N, 1), features (N, 46)), "pointwise" or "plain_txt". As in Fluid, the last
+two give only the best document of each query.
 """
 
 from __future__ import annotations

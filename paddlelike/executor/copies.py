@@ -89,7 +89,7 @@ class Copies:
     def _require_batches(self, scope: Scope) -> None:
         """Raise EOFException when a reader has no batch for every copy.
 
-        No operator has run by then, so a step counter stays equal to the number of batches. Fluid's
+        This happens before any operator runs, so a step counter stays equal to the number of batches. Fluid's
         parallel runs begin with the readers too; a plain Executor runs the operators in their order.
         """
         names = self.program.plans.get("readers")
@@ -245,8 +245,8 @@ def find_gradients(program: Program) -> list[str]:
 def split_batch(name: str, value: object, copies: int) -> list[Any]:
     """Split a fed batch for the copies as Fluid does; return the parts.
 
-    All parts but the last have equally many rows, or sequences of the first level of a LoD; there are fewer
-    parts than copies when these use up the batch. Raises EnforceNotMet for an empty batch.
+    All parts but the last have the same number of rows, or of sequences of a LoD's first level. A small batch
+    gives fewer parts than copies. Raises EnforceNotMet for an empty batch.
     """
     lod = value._lod if isinstance(value, LoDTensor) else []
     array = np.asarray(value)

@@ -29,7 +29,7 @@ from paddlelike.framework.passes.views import has_updates
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
     """Return the error to raise for an operator's error.
 
-    Its ``__cause__`` is the error of other code; an error of our own checks becomes part of its text.
+    An error of other code becomes its ``__cause__``; an error of our own checks becomes part of its text.
     """
     block = op.block
     if isinstance(error, OperatorError):  # from a sub-block: explained already

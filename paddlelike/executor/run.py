@@ -328,7 +328,7 @@ class Executor(Displayed):
     ) -> None:
         r"""Run a program without updates once for every batch of a dataset.
 
-        The parameters mean what they mean for :meth:`train_from_dataset`.
+        The parameters are the same as for :meth:`train_from_dataset`.
 
         Parameters
         ----------

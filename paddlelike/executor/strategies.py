@@ -1,10 +1,10 @@
 """BuildStrategy and ExecutionStrategy: Fluid's options for programs that run on several pieces of a batch.
 
-They can be set and read. These have an effect: ``BuildStrategy.gradient_scale_strategy`` (whether gradients
-are averaged), ``reduce_strategy`` (whether the copies of a batch share their written variables, and workers
-the optimizer's state), ``num_trainers`` and ``trainer_id`` (the number of workers, and the index of this
-one), and among several workers ``sync_batch_norm``. The other options control passes and a scheduler that do
-not exist here.
+All options can be set and read. These have an effect: ``BuildStrategy.gradient_scale_strategy`` (whether
+gradients are averaged), ``reduce_strategy`` (whether the copies of a batch share their written variables, and
+workers the optimizer's state), ``num_trainers`` and ``trainer_id`` (the number of workers, and the index of
+this one), and with several workers ``sync_batch_norm``. The other options control passes and a scheduler that
+do not exist here.
 """
 
 from __future__ import annotations

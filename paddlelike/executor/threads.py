@@ -1,8 +1,8 @@
 """Limit BLAS to one thread while programs run.
 
-Fluid computes on one thread by default. BLAS libraries take every core, and their threads spin while they
-wait: beside another busy process a small network's step takes several times as long. Their sums also depend
-on the number of threads. When a program requests more threads, the kernels divide the work themselves
+Fluid computes on one thread by default. BLAS libraries use every core, and their threads spin while they
+wait, so beside another busy process a small network's step takes several times as long. Their sums also
+depend on the number of threads. When a program requests more threads, the kernels divide the work themselves
 (:mod:`paddlelike.ops.kernels.threads`).
 """
 
@@ -86,9 +86,9 @@ def _find_pools() -> tuple[_Pool, ...]:
 def _bind_pool(pool: Any) -> _Pool:
     """Return functions that read and set the number of threads of a library that threadpoolctl found.
 
-    Since threadpoolctl 3.6 its own setter works only in the first thread that called it; here another thread
-    may restore a pool. Its methods for OpenBLAS also look the functions up at every call, which takes several
-    times as long.
+    Since threadpoolctl 3.6 its own setter works only in the first thread that called it, but another thread
+    may restore a pool here. Its methods for OpenBLAS also look up the functions at every call, which takes
+    several times as long.
     """
     get_count, set_count = (
         pool.get_num_threads,

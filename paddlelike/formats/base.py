@@ -1,14 +1,14 @@
 """The contract of a file format: recognize, describe, list, read and write named tensors.
 
 A format never sees a program or a path. A :class:`FileFormat` works on one file, given as a
-:class:`~paddlelike.formats.sources.Source`; a :class:`FolderFormat` on several files under names,
-given as a :class:`~paddlelike.formats.sources.Folder`. Formats are small frozen objects: what can be
-chosen about one is a field of its class, with a default.
+:class:`~paddlelike.formats.sources.Source`; a :class:`FolderFormat` on several files under names, given as a
+:class:`~paddlelike.formats.sources.Folder`. Formats are small frozen objects; the fields of their classes are
+options with defaults.
 
-A new format subclasses one of the two, fills in the class attributes and ``sniff``, ``entries`` and
-``write``. Where the elements lie in the file as they lie in memory (C order, little-endian), an
-:class:`Entry` gives their offset, and reading, slicing, mapping and reading in parallel need no more
-code. Otherwise the entry's ``offset`` is None and the format implements ``read``.
+A new format subclasses one of the two and defines the class attributes and ``sniff``, ``entries`` and
+``write``. If the elements have the same bytes in the file as in memory (C order, little-endian), an
+:class:`Entry` gives their offset, and reading, slicing, mapping and parallel reading need no more code.
+Otherwise the entry's ``offset`` is None and the format implements ``read``.
 
 >>> from paddlelike.formats import registry
 >>> import numpy as np
@@ -239,22 +239,22 @@ class Format(ABC, Generic[S, W]):
 class FileFormat(Format[Readable, Iterable[Buffer]]):
     """A format of one file.
 
-    A file object is read from its current position, which every call moves: convert it by ``as_source``
-    before the first of several calls.
+    A file object is read from its current position, and every call moves that position. Convert it by
+    ``as_source`` before several calls.
     """
 
     @abstractmethod
     def sniff(self, head: bytes, size: int) -> bool:
         """Return whether a file of ``size`` bytes that begins with ``head`` can be of this format.
 
-        ``head`` has ``SNIFF_BYTES`` bytes, or all there are. Never raises.
+        ``head`` has ``SNIFF_BYTES`` bytes, or the whole file. This method must not raise.
         """
 
     def find_damage(self, source: Readable) -> str | None:  # noqa: ARG002
         """Return how the contents differ from the format's own checksums; None if they match or there are
         none.
 
-        Checksums that reading compares anyway need not be compared here.
+        Checksums that ``read`` compares need not be compared here.
         """
         return None
 

@@ -10,8 +10,8 @@ in bytes and whether a line of gradients follows (``FULL_GRAD``). Files of old v
 and always a line of gradients. A number takes 16 bytes (``%+.8e`` and a blank), which restores every float32
 exactly. Values are column-major; a lookup table of shape ``(N, d...)`` has the dims ``{d...,N}``.
 
-DyNet reads a damaged body as zeros. This reader compares the size, the number of the numbers and the end of
-the file with the header, and refuses what does not fit.
+DyNet reads a damaged body as zeros. This reader compares the size, the number of numbers and the end of the
+file with the header, and raises FormatError if they differ.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DynetFile(FileFormat):
     """A text file of DyNet; names are as in its collections (``/enc/w``), gradients are ignored.
 
     ``write`` writes parameters, not lookup tables; :func:`encode` writes both. Entries hold their values,
-    because the text must be read to be checked.
+    because checking a file means reading its text.
 
     >>> file = b"".join(DynetFile().write({"/w": np.float32([1, -2.5])}))
     >>> print(DynetFile().describe(file))
@@ -122,7 +122,7 @@ class DynetFile(FileFormat):
 
 
 def encode(blocks: Iterable[Block]) -> Iterator[bytes]:
-    """Return the bytes of a file, a piece for each block.
+    """Return the bytes of a file, one piece per block.
 
     Raises FormatError for inf and nan, whose text does not have the size that DyNet's own reader expects.
     """

@@ -50,7 +50,7 @@ def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
 def check_total(unpacked: int, size: int) -> None:
     """Raise FormatError if the values of a file of ``size`` bytes would need far more memory than that.
 
-    A few bytes can stand for a thousand times as many zeros, or many names for the same elements.
+    Otherwise a small compressed file of zeros, or many names for the same elements, could fill the memory.
     """
     least, factor = _MOST_UNPACKED
     if unpacked > max(least, factor * size):

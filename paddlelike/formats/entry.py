@@ -171,7 +171,8 @@ def check_entries(
 ) -> Listing:
     """Return the entries of a file of ``size`` bytes.
 
-    Raises FormatError for two of one name, and for far more elements than a file of this size has.
+    Raises FormatError for two entries of one name, and for far more elements than a file of this size can
+    hold.
     """
     listing = Listing(entries, left_out, plain)
     counts = Counter(entry.name for entry in listing)

@@ -1,8 +1,7 @@
 """Explain what kind of file this is if it is not a Paddle tensor, by its first bytes, and the next step.
 
-Paddle reads a version number first, so that its error for a wrong file is a number: 1904018048 is a
-pickle, 1196314761 a PNG. Registered formats explain themselves (their title and advice); the table below
-names other kinds of files.
+Paddle reads a version number first, so its error for a wrong file is a number: 1904018048 is a pickle,
+1196314761 a PNG. Registered formats have a title and advice; the table below names other kinds of files.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class _Kind(NamedTuple):
 def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = None) -> str | None:
     """Return the kind of a file of ``size`` bytes with the beginning ``head``, and a next step, or None.
 
-    ``asked`` is the stream that was expected: a dense tensor or SelectedRows.
+    ``asked`` is the expected stream: a dense tensor or SelectedRows.
 
     >>> explain(bytes.fromhex("89504e470d0a1a0a"), 900)
     'this is a PNG image: take it out of the model directory, or name the file of the tensor'

@@ -1,18 +1,17 @@
 """HDF5 files of named arrays, by h5py (extra ``hdf5``).
 
-Three forms are read: one dataset per variable in the root group, with blanks for the slashes of its name (the
-recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
-attributes ``layer_names`` and ``weight_names`` say the order; a weight whose name two layers have is called
-``LAYER/NAME``, and what the attributes do not name, such as the optimizer's arrays, by its path. The first
-form is written. Datasets of texts and of what no variable can be are left out, and named. A ``.keras`` file
-of Keras 3 is a ZIP with such a file, ``model.weights.h5``, in it: its weights have names such as
-``layers/dense/vars/0``.
+Three forms are read. The first has one dataset per variable in the root group, with blanks for the slashes of
+its name, as many TensorFlow users wrote it; this form is also written. The second has groups in place of the
+slashes. The third is a Keras weight file, whose attributes ``layer_names`` and ``weight_names`` give the
+order. There, a name that two layers use becomes ``LAYER/NAME``; arrays that the attributes do not list, such
+as the optimizer's, are called by their paths. Datasets that cannot be variables, such as texts, are left out
+and reported. A ``.keras`` file of Keras 3 is a ZIP with such a file, ``model.weights.h5``, whose weights have
+names such as ``layers/dense/vars/0``.
 
-HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError. On
-some damaged files it never comes to an end, or it crashes. So a file is first read in a fork of this process
-that has a time limit, where the system has forks and it is a file on this machine or lies in memory.
-What lies in other files is left out and named, and never opened, so that a file can only give what it holds:
-external links, external storage and virtual datasets name any file of this machine.
+HDF5 does not store LoD. Nothing in a file is executed. Errors of the HDF5 library become FormatError. On some
+damaged files the library hangs or crashes, so a local file, or one in memory, is first read in a fork of this
+process with a time limit (if the system has forks). External links, external storage and virtual datasets can
+name any file of this machine; they are left out and reported, and the other files are never opened.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Header(NamedTuple):
 def parse_header(head: bytes, name: str) -> Header:
     """Return the header at the beginning of ``head``.
 
-    Raises FormatError, naming ``name``, when there is none, and for arrays of objects and of records.
+    Raises FormatError without a header, and for arrays of objects and of records; errors name ``name``.
     """
     width = {1: 2, 2: 4, 3: 4}.get(head[6] if len(head) > 6 else 0, 0)
     if head[:6] != MAGIC or not width:

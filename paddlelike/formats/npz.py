@@ -1,8 +1,8 @@
 """npz: a ZIP file of NPY arrays, as ``numpy.savez`` writes it; also Theano's bundles, which add a pickle.
 
 Specification: numpy.lib.format for NPY, PKZIP's APPNOTE for ZIP, ``theano/misc/pkl_utils.py`` for bundles.
-Members that are stored are read where they lie in the file; compressed ones (``numpy.savez_compressed``) are
-unpacked. What no variable can be (arrays of objects, texts, uint16) is left out.
+Uncompressed members are read in place; compressed members (``numpy.savez_compressed``) are unpacked. Arrays
+that cannot be variables (objects, texts, uint16) are left out.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Npz(FileFormat):
 class TheanoBundle(Npz):
     """The arrays of a bundle of Theano; the pickle is not opened. Written bundles load as a dict of arrays.
 
-    A second member of one name gets `` (2)``; members that are not arrays of numbers are left out.
+    `` (2)`` is added to the name of a second member; members that are not arrays of numbers are left out.
     """
 
     name = "theano"

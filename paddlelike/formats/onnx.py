@@ -1,14 +1,14 @@
 """ONNX files as a format of named tensors: the initializers of the model's graph.
 
-Messages of protobuf (https://onnx.ai/onnx/repo-docs/IR.html) are walked field by field, so that a file is
-read without the package ``onnx`` and the elements stay where they lie::
+Protobuf messages (https://onnx.ai/onnx/repo-docs/IR.html) are parsed field by field, without the package
+``onnx`` and without copying the elements::
 
     ModelProto    1 ir_version   2 producer_name   7 graph   8 opset_import (2 version)
     GraphProto    2 name   5 initializer   12 output
     TensorProto   1 dims   2 data_type   4 5 7 10 11 elements by type   8 name   9 raw_data   14 data_location
 
-What is written is a model without nodes whose initializers are its outputs: it passes ONNX's checker, and
-onnxruntime gives all values for no input.
+A written file is a model without nodes whose outputs are its initializers. It passes ONNX's checker, and
+onnxruntime returns all values.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ format's class or an instance of it::
     [project.entry-points."paddlelike.formats"]
     toy = "toy_package.formats:Toy"
 
-Modules of formats are imported on first use. A package whose format cannot be imported
-is an error for whoever asks for that format by name, and a warning for whoever asks for all of them.
+Modules of formats are imported on first use. If the import fails, a look-up of that format by name is an
+error, and a look-up of all formats warns.
 """
 
 from __future__ import annotations

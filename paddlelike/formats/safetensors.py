@@ -6,12 +6,11 @@ Specification: https://github.com/huggingface/safetensors (format section of its
     N bytes   {"__metadata__": {...}, "NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
     the rest  elements, little-endian, C order; offsets count from here, without holes or overlaps
 
-A model of the Hugging Face hub is a folder: ``model.safetensors``, or, above 5 GB, several files with
-``model.safetensors.index.json``, which says the file of each name; ``config.json`` and others beside it are
-no tensors.
+A model of the Hugging Face hub is a folder with ``model.safetensors``. Above 5 GB it has several files, and
+``model.safetensors.index.json`` maps names to files. Other files, such as ``config.json``, hold no tensors.
 
-The writer orders the tensors and pads the header as the ``safetensors`` package does, so that both give the
-same bytes. The package itself is not needed: it reads a file as a whole, and numpy has no type for its BF16.
+The writer orders the tensors and pads the header like the ``safetensors`` package, so both give the same
+bytes. The package itself is not used, since it reads whole files, and numpy does not have its BF16.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """PyTorch's files of a ``state_dict``: read and written without PyTorch.
 
 Since 1.6 ``torch.save`` writes a ZIP file: ``NAME/data.pkl``, a pickle whose tensors refer to storages, and
-``NAME/data/KEY``, the elements of each storage (``torch/serialization.py``). Before, a file was a run of
-pickles (magic number, protocol, system, object, keys), and then every storage as its count (8 bytes) and its
-elements. Both are read, the first is written.
+``NAME/data/KEY``, the elements of each storage (``torch/serialization.py``). Older files are a sequence of
+pickles (magic number, protocol, system, object, keys), then each storage as its count (8 bytes) and its
+elements. Both forms are read; the newer one is written.
 
-The pickle is walked by :mod:`paddlelike.formats.state.pickles`, which executes nothing. Tensors in dicts,
-lists and objects are called by their paths: ``model/0.weight``. What is not a tensor or array is left
-out, and named by :class:`~paddlelike.formats.entry.Listing`.
+:mod:`paddlelike.formats.state.pickles` reads the pickle and executes nothing. Tensors in dicts, lists and
+objects are called by their paths: ``model/0.weight``. Other values are left out and reported by
+:class:`~paddlelike.formats.entry.Listing`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ZIP files of arrays: find the members' bytes in a source, and write large pieces without copying them.
 
-Specification: PKZIP's APPNOTE, by the standard library's ``zipfile``. Members that are stored are read in
-place; deflated ones are unpacked. A member may not claim more than deflate can hold.
+Specification: PKZIP's APPNOTE; the standard library's ``zipfile`` is used. Stored members are read in place,
+deflated ones unpacked. A member may not claim more bytes than deflate can hold.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Member(NamedTuple):
 def open_zip(file: Source, *, doubled: bool = False) -> dict[str, Member]:
     """Return the members by name, in the order of the file.
 
-    Raises FormatError for a damaged file, an encrypted member, a size that cannot be or is too large to
-    unpack, and for two members of one name; with ``doubled`` the second one is called ``NAME (2)``. The
-    directory's entries are compared with the count in the end record and with the header before each member,
-    so that damage in it drops or renames nothing.
+    Raises FormatError for a damaged file, an encrypted member, a size that is impossible or too large to
+    unpack, and for two members of one name (with ``doubled`` the second one is called ``NAME (2)`` instead).
+    The entries of the central directory are compared with the count in the end record and with the header
+    before each member, so that damage cannot drop or rename a member.
     """
     found: dict[str, Member] = {}
     with _open_archive(file) as archive:

@@ -36,10 +36,10 @@ class Block(LockedBlock, ContextDecorator):
 class Current(Generic[T]):
     """A current value, such as the scope that is used when none is passed.
 
-    In Fluid a block replaces it for all threads, and two threads with blocks of their own get each other's
-    values. Here a thread inside a block of its own has the value of that block. The main thread outside all
-    its blocks has the value of the process. Any other thread has the value of the block that any thread
-    entered last, as in Fluid.
+    In Fluid a ``with`` block replaces it for all threads, so two threads with blocks get each other's values.
+    Here a thread inside its own block has the value of that block. The main thread outside all its blocks has
+    the value of the process. Any other thread has the value of the block entered last by any thread, as in
+    Fluid.
 
     >>> size = Current(1)
     >>> with size.replaced(2):

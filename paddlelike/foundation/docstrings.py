@@ -1,9 +1,10 @@
 """Docstrings: shared parameter texts are written once and shown in every function.
 
 A docstring takes missing parameters and the sections *Returns* and *Raises* from the docstrings of its
-module, of the packages around it, or of another function. Its own text goes first. The section *See Also* is
-made from ``see_also.txt``. A module completes the docstrings of its names when it is imported
-(:func:`show_related`). A face that imports its names one by one completes each name then (:func:`relate`).
+module, of the packages around it, or of another function; its own text has precedence. The section *See Also*
+is made from ``see_also.txt``. A module completes the docstrings of its names when it is imported
+(:func:`show_related`). A package that imports its names one by one completes each at its import
+(:func:`relate`).
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def describe_like(*others: object) -> Callable[[T], T]:
 def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) -> None:
     """Add to a docstring the ``entries`` for parameters that it does not describe itself.
 
-    The section follows the order of the signature; names with equal entries share one. A function that
-    returns something, or anything but a class, gets the sections *Returns* and *Raises* of the entries, too.
+    The section follows the order of the signature; names with equal entries share one. Anything but a class
+    gets the sections *Returns* (if it returns something) and *Raises* of the entries, too.
     """
     if thing.__doc__ is None:  # python -OO
         return

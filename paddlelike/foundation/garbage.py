@@ -23,8 +23,8 @@ def collection_paused() -> AbstractContextManager[None, None]:
 def pause_collection(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Return a function that pauses the collector while ``function`` runs.
 
-    The collector goes through all objects again and again as their number grows, and finds nothing: reading
-    a program of 20,000 operators takes half the time without it. It stays off where the caller turned it off.
+    While the number of objects grows, the collector scans all of them again and again for nothing: reading a
+    program of 20,000 operators takes half the time without it. If the caller turned it off, it stays off.
 
     >>> pause_collection(gc.isenabled)()
     False

@@ -1,10 +1,10 @@
 """Locks that are released even after interrupts. This package uses no other locks.
 
-Ctrl-C raises KeyboardInterrupt between any two operations of the main thread: also between taking a lock and
+Ctrl-C may raise KeyboardInterrupt between any two operations of the main thread: between taking a lock and
 the ``try`` that releases it, inside an ``__enter__`` or ``__exit__`` written in Python (as in
 ``threading.Condition`` and ``Event``), and before ``with`` calls ``__exit__``. Here a *key* holds a lock. One
-call into C takes the lock and makes the key; the key's deletion releases the lock, in C too. Only the
-``with`` refers to the key, so a kept traceback does not keep it.
+call into C takes the lock and makes the key; deleting the key releases the lock, in C too. Only the ``with``
+refers to the key, so a kept traceback does not keep the lock.
 
 >>> lock = Lock()
 >>> with lock.hold():
@@ -13,7 +13,7 @@ True
 >>> lock.is_held()
 False
 
-A waiting thread looks again every second, since an interrupted thread may have woken nobody.
+A waiting thread looks again every second, since an interrupted thread may not have notified it.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Lock:
 class RLock(Lock):
     """A lock that its holder may take again.
 
-    Unlike ``threading.RLock``, another thread can release it: one that lists all objects may be the last to
-    drop the key.
+    Unlike ``threading.RLock``, another thread can release it, since a thread that lists all objects may be
+    the last to drop the key.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _Found:
 class LockedBlock:
     """A ``with`` block that holds a lock; ``with`` takes and releases it in C.
 
-    So after an interrupt no thread is in it, even if the traceback is kept, as in interactive sessions.
+    So after an interrupt the lock is free, even if the traceback is kept, as in interactive sessions.
 
     >>> block = LockedBlock()
     >>> with block:

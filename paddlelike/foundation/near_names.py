@@ -58,7 +58,7 @@ def suggest_patterns(pattern: str, known: Iterable[str]) -> str:
 def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> list[str]:
     """Return at most ``count`` names of ``known`` that are like ``name``, the nearest first.
 
-    If some differ from it only in case, or are its name in other frameworks, return only these.
+    If some differ from ``name`` only in case, or are what other frameworks call it, return only these.
     """
     from difflib import get_close_matches  # late: only errors need it
 

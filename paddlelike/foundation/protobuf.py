@@ -2,8 +2,8 @@
 
 A line of a table is a field: id, label, type, name, perhaps ``= default``, then a remark. The fields labelled
 ``oneof`` of one message exclude each other; a dotted message is nested in the message before the dot. The
-protobuf library creates the classes in a pool of their own, since Paddle's may be in the default pool. Any
-version from 3.20 on works. Fields that are not in the table are kept: they are written back unchanged.
+classes are in a separate pool of the protobuf library (3.20 or later), since Paddle's may be in the default
+pool. Fields that are not in the table are kept and written back unchanged.
 """
 
 from __future__ import annotations

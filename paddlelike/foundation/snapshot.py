@@ -1,7 +1,8 @@
 """Forked copies of this process: its memory at one instant, and checks without side effects here.
 
-The two processes share every page until this one writes into it: a copy takes milliseconds and no memory. A
-snapshot has a low priority and its own interpreter, so its work does not delay the threads here.
+The two processes share every page until this process writes into it, so a copy takes milliseconds and hardly
+any memory. A snapshot has a low priority and its own interpreter, so its work does not delay the threads
+here.
 """
 
 from __future__ import annotations
@@ -305,8 +306,8 @@ def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, 
 def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
     """Run ``check`` in a fork of this process and return its result, or None if that fails.
 
-    It fails where the system has no fork, ``check`` takes longer than ``seconds``, or ends the process. The
-    lock of ``hold`` is taken for the fork: held by another thread, it would stay held in the copy.
+    It fails if the system cannot fork, or if ``check`` takes longer than ``seconds`` or ends the process. The
+    lock of ``hold`` is taken for the fork, since a lock of another thread would stay taken in the copy.
 
     >>> from paddlelike.foundation.locks import RLock
     >>> changed = []

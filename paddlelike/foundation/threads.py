@@ -2,11 +2,11 @@
 
 ``threading.Thread.start`` waits until the new thread reports that it runs. An interrupt of this wait may
 leave a lock taken that the new thread needs, and a thread that dies for lack of memory never reports. Here a
-thread that is never interrupted starts the others. Work that no thread has begun after some seconds is done
-by the thread that waits for it.
+thread that is never interrupted starts the others. If no thread has begun some work after a few seconds, the
+thread that waits for it does it.
 
-A process forks only when no other thread imports a module: the child would wait forever for the lock of that
-module, or find half of it.
+A process forks only when no other thread imports a module. Otherwise the child would wait forever for the
+lock of that module, or find it half imported.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Thread:
 def _is_ending() -> bool:
     """Return whether the main thread has ended, so that Python no longer waits for other threads.
 
-    Before Python 3.13 an interrupt of ``main_thread().is_alive()`` makes it false for good.
+    Before Python 3.13, ``main_thread().is_alive()`` stays false after an interrupt of a call.
     """
     main = threading.main_thread()
     return bool(main._is_stopped) if hasattr(main, "_is_stopped") else not main.is_alive()
@@ -172,7 +172,7 @@ class Task(Generic[Result]):
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the end of the call; return its result or raise its error.
 
-        Raises TimeoutError where it has not ended after ``timeout`` seconds.
+        Raises TimeoutError if it has not ended after ``timeout`` seconds.
         """
         if not self.wait(timeout):
             raise TimeoutError(f"the call has not ended after {timeout} s")
@@ -196,7 +196,7 @@ class Task(Generic[Result]):
 
 
 class Pool:
-    """Up to ``count`` threads that make calls in order, and end with the pool.
+    """Up to ``count`` threads that begin calls in order, and end with the pool.
 
     ``concurrent.futures`` waits inside locks that an interrupt leaves taken.
 

@@ -1,8 +1,8 @@
 """Tracebacks of uncaught errors: the user's own lines, the message, the next step.
 
 The frames of this package are hidden if it raised the error on purpose, or if the error comes from a user's
-function that it called. Faults of this package itself are shown whole; ``PADDLELIKE_TRACEBACK=full`` shows
-every frame. For a wrong or missing argument the traceback lists the arguments that the function takes.
+function that it called. Faults of this package are shown with all frames, and ``PADDLELIKE_TRACEBACK=full``
+always shows all. For a wrong or missing argument the traceback lists the function's arguments.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _is_user_frame(frame: FrameType) -> bool:
 def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
     """Append a function's signature to Python's TypeError for a wrong or missing argument.
 
-    Returns whether it is such an error.
+    Return whether it is such an error.
     """
     import re
 

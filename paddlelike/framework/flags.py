@@ -57,9 +57,9 @@ def set_flags(flags: Mapping[str, Any]) -> None:
         The number of threads that kernels use while a program runs; by default the value of
         ``OMP_NUM_THREADS``.
     ``FLAGS_cudnn_deterministic`` (False)
-        Programs compiled for a GPU from then on give the same bits from run to run: sums over many threads
-        have a fixed order, and algorithms are not chosen by measured times. On CPUs all programs are
-        deterministic without the flag.
+        Programs compiled for a GPU after this give the same bits in every run: sums over many threads have a
+        fixed order, and algorithms are not chosen by measured times. On CPUs all programs are deterministic
+        without the flag.
     ``FLAGS_backend`` ("numpy")
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)

@@ -1,8 +1,8 @@
 """Hints for mistakes that several functions can meet: the cause, how to recognize it, and the advice.
 
 Every function that loads, saves, runs or exports takes its hint from here, so that the same mistake gets the
-same advice everywhere. Each hint is followed by a test (``tests/hints``), and the result is
-right: advice that ends in wrong weights does harm.
+same advice everywhere. Tests follow each hint (``tests/hints``) and check the result, since wrong advice can
+end in wrong weights.
 
 ====================  =======================================================  ===========================
 cause                 recognized by                                            advice
@@ -62,8 +62,8 @@ def mask_numbers(name: str) -> str:
 def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
     """Return a hint if a program holds several complete copies of the saved network, else None.
 
-    In a network with one layer more than the saved one, some variables have no counterpart, or other shapes.
-    The copies may lack an optimizer and its state.
+    A network with one layer more than the saved one is not a copy: some variables lack a counterpart, or have
+    other shapes. The copies may lack an optimizer and its state.
     """
     absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
     counted = {key for key in there if "#" in key[0]}
@@ -105,8 +105,8 @@ def explain_shift(
 ) -> str | None:
     """Return a warning if layers would probably get the values of their neighbours, else None.
 
-    It is likely if the numbers of a kind of layer are shifted (the program has layers 1 to 4, the files 0 to
-    3, or 0 to 5 in the same shapes), or if the program has one layer more, which can be any of them.
+    This is likely if the numbers of one kind of layer are shifted (the program has layers 1 to 4, the files 0
+    to 3, or 0 to 5 with the same shapes), or if the program has one more layer of the same shape.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def make_natural_key(name: str) -> list[tuple[int, str]]:
 
 
 class Mistake(NamedTuple):
-    """A cause of errors that Python raises in a user's line: how it is recognized, and the advice.
+    """A cause of errors that Python raises in a user's line: its patterns and the advice.
 
     ``error`` and ``line`` are patterns of the error's text and of the line. ``find`` gets the name that
     ``line`` found, and its value; it returns the word for ``{}`` in the advice, or None for another cause.

@@ -1,10 +1,10 @@
 """Odd but well-defined results of real Fluid 1.8.5: one table, and one flag.
 
-A training that continues from Fluid's files must give Fluid's numbers. So Fluid's way is the default, and the
-layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False before the network
-is built selects the textbook's formula in every such row. The last rows are results that are not followed:
-a NaN or an infinity of Fluid's own making, its rounding, lost rows. Results that depend on what lies beyond
-an array are in neither.
+Training that continues from Fluid's files must give Fluid's numbers. So Fluid's result is the default, and
+the layer or optimizer warns if it makes a difference. Set ``FLAGS_fluid_quirks`` to False before the network
+is built to select the textbook's formula in every such row. The last rows are results that are not
+reproduced: a NaN or an infinity that Fluid causes, its rounding, lost rows. Results that depend on memory
+beyond an array are not listed.
 """
 
 from __future__ import annotations

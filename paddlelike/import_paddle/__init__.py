@@ -46,7 +46,7 @@ _SWITCHES: Final = ("enable_static",)
 def _is_read_by_name() -> bool:
     """Return whether the caller's caller reads an attribute, as in ``paddle.enable_static()``.
 
-    ``hasattr(paddle, "enable_static")`` is how scripts tell Paddle 2 from 1.8, so that it must be False.
+    Scripts distinguish Paddle 2 from 1.8 by ``hasattr(paddle, "enable_static")``, so that must be False.
     """
     frame = sys._getframe(2)
     return opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_ATTR", "LOAD_METHOD")
@@ -125,8 +125,8 @@ def is_installed() -> bool:
 def add_to_path(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with :data:`FOLDER` first in PYTHONPATH.
 
-    ``import paddle`` gives paddlelike in every Python process that runs in it, and in those that it starts:
-    by multiprocessing, as the command of a dataset, below the launcher.
+    ``import paddle`` gives paddlelike in every Python process with this environment, and in processes that it
+    starts: by multiprocessing, as the command of a dataset, below the launcher.
 
     >>> add_to_path({"PYTHONPATH": "/home/me"})["PYTHONPATH"] == f"{FOLDER}{os.pathsep}/home/me"
     True

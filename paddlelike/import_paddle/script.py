@@ -19,8 +19,8 @@ def run_script(arguments: Sequence[str]) -> NoReturn:
     """Replace this process by ``python SCRIPT [args]`` or ``python -m MODULE [args]``.
 
     It is a fresh interpreter with the options of this one (``-W``, ``-X``, ``-O``), where ``import paddle``
-    gives paddlelike. So ``sys.argv``, ``sys.path``, ``__main__``, signals, exit codes and tracebacks belong
-    to the script alone, and the processes that it starts find the same ``paddle``.
+    gives paddlelike. So ``sys.argv``, ``sys.path``, ``__main__``, signals, exit codes and tracebacks are the
+    script's own, and processes that it starts find the same ``paddle``.
 
     Parameters
     ----------

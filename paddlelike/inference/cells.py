@@ -2,7 +2,7 @@
 
 ``layers.rnn`` runs a block of some twenty operators for each step of a ``recurrent`` operator. If the block
 computes an ``LSTMCell`` or ``GRUCell``, the products with the inputs of all steps become one product before
-the loop. The formula of a block is read from its operators, as an expression of inputs, states and
+the loop. The formula of a block is derived from its operators, as an expression of inputs, states and
 parameters.
 """
 

@@ -2,8 +2,8 @@
 
 A product by parameters (a convolution, the ``mul`` of a fully connected layer) begins a chain. Constant
 factors and summands per channel, of batch_norm for instance, are folded into copies of the parameters; a
-residual and an activation follow while the result is in the cache. Results differ by rounding from the
-results of the operators one by one.
+residual and an activation are applied while the result is in the cache. Results differ by rounding from those
+of the single operators.
 """
 
 from __future__ import annotations

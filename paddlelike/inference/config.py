@@ -75,10 +75,11 @@ class AnalysisConfig:
     """A model: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
 
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
-    the calls that have no effect. ``enable_onnxruntime()`` runs the operators that onnxruntime has in it
-    (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads. Otherwise operators are
+    the calls that have no effect. After ``enable_onnxruntime()``, onnxruntime (extra ``onnxruntime``) runs
+    the operators that it has, on ``set_cpu_math_library_num_threads(n)`` threads. Otherwise operators are
     joined, with results equal up to rounding, and oneDNN (extra ``fast``) computes convolutions and products
-    on as many threads; ``switch_ir_optim(False)`` runs them one by one, with the bits of ``Executor.run``.
+    on as many threads. ``switch_ir_optim(False)`` runs operators one by one, with the bits of
+    ``Executor.run``.
 
     >>> config = AnalysisConfig("model/__model__", "model/__params__")
     >>> config.enable_mkldnn()
@@ -150,7 +151,7 @@ class AnalysisConfig:
         """Limit the seconds of all ``while`` loops of one run together, and the steps of each loop. Not in
         Paddle.
 
-        A longer loop is an error, since a model from a file may have one that never ends. The default is 600
+        A longer loop is an error, since a loop of a model from a file may never end. The default is 600
         seconds and any number of steps; None means no limit. It does not apply to onnxruntime.
         """
         self._loop_limit = seconds, steps

@@ -23,8 +23,8 @@ T = TypeVar("T")
 class Follower:
     """Keeps the parameters of a program at the newest save of a directory.
 
-    A function called by :meth:`run` uses the values of one whole save, with its deltas; runs are serialized.
-    If a save cannot be read, a warning is issued and the values stay.
+    A function called by :meth:`run` uses the values of one whole save, with its deltas; one call runs at a
+    time. If a save cannot be read, a warning is issued and the values stay.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Convolutions, pools and products of predictions by Intel's oneDNN (extra ``fast``).
 
-Without the library, the kernels of :mod:`paddlelike.ops` compute. Numbers are float32, and convolutions are
+Without the library, the kernels of :mod:`paddlelike.ops` are used. Numbers are float32, and convolutions are
 direct. Images have their channels last in memory, as in those kernels; inputs and results are numpy arrays.
 """
 

@@ -1,6 +1,6 @@
 """Models that onnxruntime computes: the program is translated in memory, as a whole or in parts.
 
-Operators that ONNX cannot express as Paddle computes them stay on the Executor. It also repeats a part that
+Operators whose results ONNX cannot reproduce stay on the Executor. The Executor also repeats a part that
 onnxruntime refuses to run, so that both give the same errors for bad input.
 """
 
@@ -217,7 +217,8 @@ class _Session:
     def run(self, feed: Mapping[str, Any], bound: _Memory, *, lend: bool) -> list[Value] | None:
         """Return the outputs, or None if onnxruntime cannot run the part for these inputs.
 
-        ``bound`` is the memory of the calling thread; with ``lend`` it holds the fed arrays themselves.
+        ``bound`` is the memory of the calling thread; with ``lend`` it refers to the fed arrays without a
+        copy.
         """
         given: dict[str, Array] = {}
         for name, ports in self._inputs:

@@ -57,7 +57,8 @@ def cut_into_parts(
 ) -> list[Part] | None:
     """Cut a program into parts; the Executor runs the parts that contain the operators ``kept``.
 
-    Return None if a value between two parts may not be a tensor, or if too few operators are left.
+    Return None if a value between two parts may not be a tensor, or if too few operators are left for the
+    engine.
     """
     chosen = [
         (op, index in kept) for index, op in enumerate(program.global_block().ops) if op.type not in _PORTS

@@ -258,7 +258,7 @@ class PlanEngine:
     def make_runner(self, run_plain: Runner) -> Runner:
         """Return the function of feeds for one thread; ``run_plain`` runs a program without this engine.
 
-        A run that the plan refuses is repeated without it, which raises the error.
+        A run that the plan refuses is repeated without the plan, which raises the error.
         """
         take_threads, threads = self._take_threads, self._threads
 

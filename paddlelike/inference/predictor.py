@@ -86,7 +86,7 @@ class PaddlePredictor:
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
         """Before each run, load the newest values that a training has saved into a directory.
 
-        Runs of clones, also of later ones, are then serialized.
+        Clones, even later ones, then run one at a time.
         """
         from paddlelike.inference.follow import Follower  # late: most predictors follow nothing
 

@@ -21,7 +21,7 @@ Value = tuple[Array, LoD]
 class Runner(Protocol):
     """Returns the outputs for some feeds, in order.
 
-    With ``lend``, the feeds are arrays of handles, which the next run reads again, and the next run may
+    With ``lend``, the feeds are the handles' own arrays, which the next run reads again; the next run may
     overwrite the outputs.
     """
 

@@ -104,8 +104,8 @@ def compare(
 ) -> Difference:
     """Compare the values and programs in two paths of any known formats.
 
-    Values are compared bit for bit, so that NaN equals NaN of the same bits. Memory stays below the largest
-    variable, twice.
+    Values are compared bit for bit, so NaN equals NaN with the same bits. Memory stays below twice the
+    largest variable.
 
     Raises
     ------

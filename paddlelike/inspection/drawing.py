@@ -110,8 +110,8 @@ def draw(
     """Return a block of a program as a graph, and write it to ``path``; see :func:`format_dot`.
 
     ``level`` is "variables" (and operators), "operators", or one of
-    :func:`~paddlelike.inspection.flow.list_levels`. None: layers, or a coarser level, if there are more
-    than 150 operators; else variables. Raises GraphError where there is no such block or level, else as
+    :func:`~paddlelike.inspection.flow.list_levels`. The default is variables, or with more than 150 operators
+    layers or a coarser level. Raises GraphError for a missing block or level, and the errors of
     :meth:`Drawing.save`.
     """
     if not 0 <= block < len(program.blocks):
@@ -136,7 +136,7 @@ def format_dot(program: Program, block: int = 0, *, only_operators: bool = False
 
     With ``only_operators``, an edge leads from an operator to the operators that read its results, and is
     labelled with the variable. A graph of more than 300 edges has positions, which ``neato -n2`` draws in
-    seconds, where Graphviz's own take minutes; its edges have no labels.
+    seconds (Graphviz's own layout takes minutes), and its edges are not labelled.
 
     Raises
     ------

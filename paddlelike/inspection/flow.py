@@ -91,8 +91,8 @@ class Flow:
 def list_levels(block: Block) -> dict[str, Flow]:
     """Return a block at the levels "blocks", "chains", "layers" and "operators", coarse ones first.
 
-    "layers" is left out where there are as many as operators, "chains" where they are hardly fewer than
-    layers, and "blocks" where nothing is repeated.
+    A level that shows hardly less is left out: "layers" if there are as many as operators, "chains" if they
+    are hardly fewer than layers, "blocks" if nothing is repeated.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()

@@ -1,9 +1,9 @@
 """Positions for the nodes and edges of a large directed graph, row by row.
 
-The steps follow Sugiyama, Tagawa and Toda (1981): nodes get rows, edges over several rows get a bend in
-each of them, rows are ordered by the means of their neighbours, and then x is chosen. No edge runs behind a
-node: an edge that crosses rows has a place of its own in each of them; one that is too long for that, or that
-leads to another column, runs between the rows and beside the columns. Ten thousand nodes take half a second.
+The steps follow Sugiyama, Tagawa and Toda (1981): nodes get rows, edges over several rows get a bend in each
+row, rows are ordered by the means of their neighbours, and then x is chosen. Edges never run behind nodes: an
+edge that crosses rows has its own place in each row. An edge that is too long for that, or leads to another
+column, runs between the rows and beside the columns. Ten thousand nodes take half a second.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Layout:
 def place_nodes(boxes: Sequence[Box], edges: Sequence[Edge], ranks: Sequence[int]) -> Layout:
     """Return positions for nodes whose rows are known.
 
-    Nodes of equal rank are in one row, or in several ones next to each other where they are many. Columns
-    are set side by side, and share their rows. Equal input gives an equal layout.
+    Nodes of equal rank are in one row, or in several neighbouring rows if there are many. Columns stand side
+    by side and share their rows. Equal input gives an equal layout.
 
     >>> found = place_nodes([Box(10, 10), Box(10, 10)], [(0, 1)], [0, 1])
     >>> found.centers
@@ -262,7 +262,7 @@ class _Grid:
         """Shift rows with a single key that lie between two others with one key, so that these keys are
         aligned.
 
-        Otherwise the small shifts of the parts of a deep network add up.
+        Otherwise small shifts of the parts of a deep network add up.
         """
         shift, column = 0.0, None
         for at in sorted(self._groups):

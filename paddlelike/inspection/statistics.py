@@ -143,7 +143,7 @@ def _spread(count: int, chosen: int) -> tuple[int, ...]:
 def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 40) -> Histogram | None:
     """Return the histogram of an array whose statistics are known, or None if no element is finite.
 
-    Elements that are all equal are one bin; integers of a small range have a bin each.
+    Equal elements give one bin; integers in a small range have one bin per value.
 
     >>> values = np.int64([1, 1, 3])
     >>> count_bins(values, summarize(values))

@@ -1,8 +1,8 @@
 """Rows of tables as Arrow or Parquet files, to exchange with other programs (extra ``arrow``).
 
 A file has three columns: ``id`` (int64), ``row`` (a list of fixed size, null where the id was forgotten) and
-``forgotten`` (bool). The metadata of its schema says under ``paddlelike``, as JSON, the variable of the rows
-and their link in its chain of deltas.
+``forgotten`` (bool). The schema's metadata ``paddlelike`` is JSON: the variable of the rows and their link in
+its chain of deltas.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def import_rows(
 ) -> SaveReport:
     """Overwrite rows of a saved variable with the rows of an Arrow or Parquet file, as a delta.
 
-    Other files of the directory stay. Readers of the directory then find the rows of the file changed, the
-    rows of new ids at the end, and ids whose ``forgotten`` is true removed.
+    Other files of the directory stay. The rows of the file replace existing rows or, for new ids, are added
+    at the end; ids whose ``forgotten`` is true are removed.
 
     Parameters
     ----------

@@ -131,12 +131,12 @@ def convert(
 
     Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``; ``rename`` and
     ``rules`` take these names. Values that the target cannot hold are listed in ``left_out`` of the report,
-    which is then false: numbers, texts and objects in a pickle (if the target is a pickle too, it keeps plain
-    ones, such as the state of a schedule), and arrays of types that no variable has.
+    which is then false. They are numbers, texts and objects in a pickle, and arrays of types that variables
+    cannot have. A pickle as target keeps plain values, such as the state of a schedule.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
-    have the same bytes in the source as in memory are mapped, others go through a temporary file. Files of
-    DyNet and of CNTK are read as a whole, because nothing else shows whether they are complete.
+    have the same bytes in the source as in memory are mapped, others go through a temporary file. But files
+    of DyNet and of CNTK are read as a whole, to check that they are complete.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Compare the source of a conversion with its manifest, so that damage is not copied unnoticed.
 
-The copy would get checksums of its own, which fit the damaged values.
+The copy's new checksums would match the damaged values.
 """
 
 from __future__ import annotations

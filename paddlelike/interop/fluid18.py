@@ -1,8 +1,8 @@
 """Programs of Paddle 2.x as programs of Fluid 1.8, for operators that compute the same in both.
 
-An operator stays if 1.8.5 has its type, its inputs and its attributes (or computes the same without them),
-and if 1.8.5's shape rule gives the same output shapes. Everything else is refused by name. A value without
-dims in Paddle 2.x becomes one element in one dim, like every number in Fluid.
+An operator stays if 1.8.5 has its type, inputs and attributes (or computes the same without them), and if
+1.8.5's shape rule gives the same output shapes. Other operators are refused by name. A value without dims in
+Paddle 2.x becomes one element in one dim, like every number in Fluid.
 """
 
 from __future__ import annotations
@@ -227,8 +227,8 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
 def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
     """Yield the index of each negative step, and the elements that Paddle 2 selects; None if sizes decide.
 
-    Fluid 1.8.5 takes the elements forward, from the one after the end. It refuses the largest start. It
-    treats an end before the first element as an end that includes that element.
+    Fluid 1.8.5 differs: it takes the elements forward, from the one after the end, refuses the largest start,
+    and includes the first element if the end is before it.
     """
     if op.type != "strided_slice":
         return

@@ -1,8 +1,8 @@
 """The HDF5 recipe of TensorFlow users: a dataset for each variable, set by name with an assign operator.
 
-It gives more control over what is saved and loaded than ``save_params``, in a file that every HDF5 tool
-opens. It holds only the chosen variables: with the parameters alone an optimizer starts from zero; with
-``predicate=fluid.io.is_persistable`` training continues exactly.
+It allows more choice than ``save_params``, and every HDF5 tool opens the file. The file has only the chosen
+variables: with the parameters alone an optimizer starts from zero; with ``predicate=fluid.io.is_persistable``
+training continues exactly.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _rename(
 ) -> dict[str, str | Sequence[str]]:
     """Map names in a file to names in the program: by ``given``, or by removing the ending ``:0``.
 
-    Names without a variable in the program, such as an optimizer's, stay: they are not requested.
+    Names without a variable in the program, such as an optimizer's, are not changed.
     """
     here = {f"{variable.name}{_OUTPUT}": variable.name for variable in program.list_vars()}
     automatic = {key: here[key] for key in found if key in here and here[key] not in found}
@@ -213,7 +213,7 @@ def build_param_setters(
     """Return a setter for each variable: a program with one assign operator, and the variable to feed.
 
     The setters are for the persistable variables that ``predicate`` accepts, or for the parameters if it is
-    None. They are built once; setting values adds nothing to a program. The placeholder of ``w`` is called
+    None. Build them once: setting values does not grow a program. The placeholder of ``w`` is called
     ``w_setter``. A look-up by TensorFlow's name, ``w:0``, finds the setter of ``w``.
 
     Parameters

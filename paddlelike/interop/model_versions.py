@@ -1,8 +1,8 @@
 """Conversion of models for prediction between Fluid 1.8, Paddle 2.x and 3, and ONNX: a program, and one file
 of all values.
 
-Paddle 2.x reads the programs of 1.8, so these are written byte for byte; the report names the operators that
-Paddle 2.6 no longer has. The values are in the order of their names.
+Paddle 2.x reads programs of 1.8, so these are copied byte for byte; the report names operators that Paddle
+2.6 no longer has. The values are in the order of their names.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def yolov3() -> Rules:
 def crnn() -> Rules:
     """Return the rules of CRNN, PaddleOCR's recognizer, over a ResNet or MobileNetV3: two LSTMs and a head.
 
-    ``encoder.0`` and ``encoder.1`` are ``torch.nn.LSTM(channels, hidden, num_layers=2)``, the second along
-    the reversed sequence. The fc that Fluid has before each layer gives ``weight_ih`` and ``bias_ih``.
+    ``encoder.0`` and ``encoder.1`` are ``torch.nn.LSTM(channels, hidden, num_layers=2)``; the second one
+    reads the reversed sequence. Fluid's fc before each layer becomes ``weight_ih`` and ``bias_ih``.
     """
     rules = _begin()
     for way in (0, 1):
@@ -136,7 +136,7 @@ def db(names: Iterable[str]) -> Rules:
 
     Its neck and head get the names of their modules, ``neck.in5_conv`` and ``head.binarize.conv_bn1``; the
     backbone, a ResNet or MobileNetV3, keeps its names. The number in ``conv2d_56.w_0`` depends on the
-    backbone, so layers are told apart by their order. A model for prediction has no ``head.thresh``.
+    backbone, so layers are identified by their order. A model for prediction lacks ``head.thresh``.
 
     Raises
     ------

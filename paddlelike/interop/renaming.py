@@ -23,7 +23,7 @@ Store = Callable[[Value], Value]
 def arrange(values: Mapping[str, Value], rules: Rules | Recipe, store: Store) -> dict[str, Value]:
     """Return the values that ``rules`` make of ``values``; ``store`` keeps a new value outside memory.
 
-    The first rule that matches a name decides; values that none matches keep their names.
+    The first rule that matches a name decides; other values keep their names.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Models in another layout: merged into one file, split into many, or pruned to some outputs.
 
-Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned. Files that
-differ from their manifest are refused.
+Values are copied bit for bit, and programs byte for byte unless they are pruned. Files that differ from their
+manifest are refused.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def prune(
 ) -> Repacked:
     """Write the part of a model that computes some variables from some feeds, with a file per parameter.
 
-    Files that are not understood are copied.
+    Unknown files are copied.
 
     Parameters
     ----------

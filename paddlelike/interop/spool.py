@@ -1,11 +1,11 @@
 """Values of any size in constant memory, mapped from the source or from a temporary file.
 
-Elements that lie in a local file as they do in memory are mapped. Others (compressed, pickled, strided,
+Elements with the same bytes in a local file as in memory are mapped. Others (compressed, pickled, strided,
 remote) are read one variable at a time into a temporary file, which is mapped. Pages that have been written
-to the target are given back, so that a conversion never holds more than one variable.
+to the target are released, so that a conversion never holds more than one variable.
 
-A mapping holds a file open, and a process may have few open files (1,024 are usual): a file is mapped once
-for all of its variables, the temporary file in large regions, and beyond 256 files the others are copied.
+A mapping keeps a file open, and a process may have few open files (usually 1,024). So a file is mapped once
+for all of its variables, the temporary file in large regions; beyond 256 files, the others are copied.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Spool:
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces; release the pages of a piece when the next is requested.
 
-        An empty buffer says that all values before it have been copied: their pages are released, too.
+        An empty buffer means that all values before it have been copied; their pages are released too.
         """
         for buffer in buffers:
             if not len(buffer):

@@ -1,8 +1,8 @@
 """The names of TensorFlow 1 that the HDF5 recipe calls: ``import paddlelike.interop.tensorflow as tf``.
 
 With that line in place of ``import tensorflow as tf`` the recipe's loops save and load the variables of the
-default program. Their names end with ``:0`` as TensorFlow's do, so that its files and these are the same.
-Networks are built with ``paddlelike.layers``.
+default program. Names end with ``:0`` as in TensorFlow, so the files are the same. Networks are built with
+``paddlelike.layers``.
 """
 
 from __future__ import annotations

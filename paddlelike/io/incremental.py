@@ -57,7 +57,7 @@ class State(NamedTuple):
 def get_state(holder: ScopeVariable) -> State:
     """Return the state of a variable that holds a tensor.
 
-    If another thread may write, take the state before the value: an old state only causes one more save.
+    If another thread may write, get the state before the value. An old state only causes one more write.
     """
     version = holder.version
     return State(version, ref(get_array(holder.value)))

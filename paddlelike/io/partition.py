@@ -1,9 +1,8 @@
 """Programs with variables in several processes, and this process's share of a save or load of them.
 
 A trainer of a distributed program holds some of its variables; parameter servers hold the others, in slices.
-:mod:`paddlelike.distributed` knows the values that a save must gather from them, and the rows of each file
-that a load must read: its ``find_partition`` is the hook of that name. An ordinary program does not import
-that package.
+The hook ``find_partition`` of :mod:`paddlelike.distributed` returns the values that a save must gather from
+servers, and the rows of each file that a load must read. An ordinary program does not import that package.
 """
 
 from __future__ import annotations
@@ -152,8 +151,8 @@ class WholePartition:
 def get_partition(program: Program, directory: str | None = None) -> Partition | None:
     """Return the partition of a program, or None for an ordinary one.
 
-    An ordinary program that loads from a ``directory`` with shards of tables has a partition, too: it reads
-    them as whole variables.
+    An ordinary program that loads from a ``directory`` with shards of tables also has a partition, which
+    reads the shards as whole variables.
     """
     if not (directory is not None and _has_shards(directory)) and not _is_distributed(program):
         return None

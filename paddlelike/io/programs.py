@@ -2,8 +2,8 @@
 
 Fluid makes a program for every save and load: one ``save`` or ``load`` operator for each variable, or a
 single ``save_combine`` or ``load_combine`` over all of them, sorted by name. The same operators with the same
-attributes are built here. They are built without shape inference and without a call stack, and the
-block refers to the variables of the saved program instead of copies: 20,000 operators take 20 ms.
+attributes are built here, but without shape inference and call stacks, and with the variables of the saved
+program instead of copies. So 20,000 operators take 20 ms.
 
 Source: Paddle 1.8, ``python/paddle/fluid/io.py``.
 """
@@ -85,8 +85,8 @@ def build_load_program(
 def run_program(executor: Executor, program: Program, files: Files) -> None:
     """Run a program that was built here in the current scope; its operators save and load through ``files``.
 
-    The program cannot be run again: its operators are removed, because operators and their block refer to
-    each other, and thousands of them would wait for the garbage collector.
+    The program cannot be run again, since its operators are removed: they and their block refer to each
+    other, and thousands of them would wait for the garbage collector.
     """
     executor._run(program, {}, [], global_scope(), return_numpy=False, services={"files": files})
     program.plans.clear()

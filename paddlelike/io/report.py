@@ -34,8 +34,8 @@ def make_moved(dtype: np.dtype[Any], shape: tuple[int, ...], had_value: bool = F
 class LoadReport(Displayed):
     """The result of a load.
 
-    True if every requested variable was loaded, or was left out on purpose (``skip``, ``init``). After
-    ``strict=False`` it is false if a variable is missing or did not fit.
+    It is true if every requested variable was loaded, or left out on purpose (``skip``, ``init``). After
+    ``strict=False`` it is false if a variable is missing or does not fit.
 
     Attributes
     ----------

@@ -91,11 +91,11 @@ class TrainingLog(Displayed):
     """A file ``path`` of losses and other numbers by step, to which one process at a time appends.
 
     The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps after
-    it: :meth:`curves` returns the values of the later run. Keep the file outside of saved directories,
+    it; :meth:`curves` then returns the values of the later run. Keep the file outside of saved directories,
     because Paddle reads every file there as a variable.
 
-    Without ``durability="power"`` the system writes lines to the disk later, and a power cut loses the last
-    half minute.
+    Without ``durability="power"`` the system writes lines to the disk later, and a power cut may lose the
+    last half minute.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ __all__ = [
 def verify(dirname: str | os.PathLike[str]) -> Verification:
     """Compare every file of the saved directory ``dirname`` with its manifest, ``DIR/__manifest__``.
 
-    The result is true when all is well; else it names every file that is missing, cut, changed or extra. A
+    The result is true if all files match; else it names every file that is missing, cut, changed or extra. A
     link in place of a file counts as changed, wherever it leads. A directory without a manifest, as Paddle
     saves it, cannot be verified: the result is false and says so.
 
@@ -152,10 +152,10 @@ def check_problems(
 ) -> tuple[str, ...]:
     """Warn, and return a line for the report, if files differ from a manifest of another save.
 
-    It also warns of a manifest that cannot be used.
+    Warn also of a manifest that cannot be used.
 
-    ``bad`` is a line for each file that differs, ``shown`` the source as errors name it, and ``count`` how
-    many files were compared.
+    ``bad`` is a line for each file that differs, ``shown`` the source as errors name it, and ``count`` the
+    number of compared files.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Names of Fluid that paddlelike leaves out: why, and what to use instead.
 
 A script may import such a name, because many scripts import more than they use. Using it raises LeftOutError,
-which says why it is not here and what to do.
+with the reason and an alternative.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def find_left_out(path: str) -> type | None:
 def make_getattr(module: str, path: str, modules: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Return ``__getattr__`` for a module that is Fluid's ``path``.
 
-    It finds the names and modules that are left out, those that Fluid's module has because it imports them,
-    and the ``modules`` below it, whose full names are given.
+    It finds left-out names and modules, names that Fluid's module imports, and the ``modules`` below it,
+    given by their full names.
     """
 
     def get(name: str) -> Any:

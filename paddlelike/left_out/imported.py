@@ -1,7 +1,7 @@
 """Names that Fluid's modules import, and that scripts use from there.
 
-``from paddle.fluid.optimizer import Program`` and ``fluid.framework.core`` work in Fluid, though neither name
-belongs to that module.
+``from paddle.fluid.optimizer import Program`` and ``fluid.framework.core`` work in Fluid, although these
+modules do not define the names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Optimizers: they append the backward pass and the operators that update the parameters.
-
-The names of this package are those that its modules list.
-"""
+"""Optimizers: they append the backward pass and the operators that update the parameters."""
 
 from types import ModuleType as _ModuleType
 

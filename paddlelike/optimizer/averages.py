@@ -175,8 +175,8 @@ class ExponentialMovingAverage(NearKeywords, Versioned):
 
     Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the
     averages, corrected for their start at zero: ``average / (1 - decay^steps)``. As in Fluid 1.8 the
-    corrected averages are stored: training continues from them, and a second ``apply`` corrects them again.
-    If ``FLAGS_fluid_quirks`` is False, the stored averages do not change. Parameters with
+    corrected averages are stored, so averaging continues from them, and a second ``apply`` corrects them
+    again. If ``FLAGS_fluid_quirks`` is False, the stored averages do not change. Parameters with
     ``do_model_average=False`` are not averaged.
 
     Parameters

@@ -126,7 +126,7 @@ class Optimizer(State):
     ) -> tuple[list[Operator], ParamGrads]:
         """Append the operators of one training step to the program of ``loss``.
 
-        A warning names parameters that the program updates already, as every run then updates them twice.
+        A warning names parameters that the program updates already, since every run then updates them twice.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Optimizer(State):
         def __getattr__(self, name: str) -> Any:
             """Return attributes that subclasses of Fluid use: ``_beta1``, ``_moment1_acc_str`` and the like.
 
-            Otherwise raise AttributeError, which says of a step of other frameworks what to do instead.
+            For other names raise AttributeError, with advice for names of other frameworks.
             """
             attrs = vars(self).get("_attrs", {})
             for own in (name[1:], _OF_ARGUMENTS.get(name, "")):

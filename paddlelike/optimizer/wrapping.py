@@ -80,7 +80,7 @@ class LookaheadOptimizer(NearKeywords, Versioned):
         """Minimize with the inner optimizer and append the slow weights; return the result of the inner
         optimizer.
 
-        Raises as the ``minimize`` of the inner optimizer does.
+        Raises the errors of the inner optimizer's ``minimize``.
         """
         result = self.inner_optimizer.minimize(loss, startup_program=startup_program)
         startup = default_startup_program() if startup_program is None else startup_program

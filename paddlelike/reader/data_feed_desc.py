@@ -21,8 +21,8 @@ def _message() -> MessageClass:
 class DataFeedDesc:
     """The description in a file, in protobuf's text format; ``proto_desc`` is the message.
 
-    Nothing reads it here: a dataset (``fluid.DatasetFactory``) reads the same lines, and its ``set_use_var``
-    takes the place of ``set_use_slots``.
+    It has no effect here: a dataset (``fluid.DatasetFactory``) reads the same lines, and its ``set_use_var``
+    replaces ``set_use_slots``.
 
     Parameters
     ----------

@@ -334,9 +334,9 @@ class InMemoryDataset(DatasetBase):
     def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
         """Shuffle the samples of all trainers of ``fleet``; without it, the samples of this process.
 
-        All trainers must call this. Python's ``random`` chooses a trainer for every sample. The samples go
-        over the servers to all trainers, so the data must fit into the memory of each. Raises FeedError
-        before they are loaded.
+        All trainers must call this. Python's ``random`` chooses a trainer for every sample. All samples
+        travel over the servers to every trainer, so they must fit into the memory of each. Raises FeedError
+        if samples are not loaded.
         """
         if fleet is not None:
             self._memory = fleet._spread(self._take_loaded_samples())
@@ -391,8 +391,8 @@ Sample = list[Array]  # the values of one line, an array for each variable
 def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str], where: str) -> Sample:
     """Return the values of one line.
 
-    ``texts`` names the values before them, each given as a count of 1 and one word. Raises FeedError for
-    a line that does not fit; ``where`` is for its message.
+    ``texts`` names leading text values, each given as a count of 1 and one word. Raises FeedError for a line
+    that does not fit; ``where`` is for its message.
     """
     words = line.split()
     sample, at = [], 0

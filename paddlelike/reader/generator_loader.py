@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class GeneratorLoader(Versioned):
     """Batches of a generator, read ahead by a thread. Raises GraphError for invalid arguments.
 
-    A pickled loader keeps its source when that is a function of a module; another one has to be set again.
+    A pickled loader keeps its source if that is a function of a module; set any other source again.
     """
 
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_iterator": lambda: None}

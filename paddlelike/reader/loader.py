@@ -1,7 +1,7 @@
 """DataLoader and PyReader: batches prepared by a thread while the program runs.
 
-Iterable loaders are iterated over and yield feeds. The others append a ``read`` operator to the program:
-start them, run without a feed until EOFException, reset them.
+Iterable loaders yield feeds. Other loaders append a ``read`` operator to the program: start them, run without
+a feed until EOFException, then reset them.
 """
 
 from __future__ import annotations

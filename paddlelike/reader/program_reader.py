@@ -115,7 +115,7 @@ def declare_loader(
 ) -> tuple[Variable, BatchQueue]:
     """Return a new reader variable in the main program, which creates the reader in each run, and its queue.
 
-    Its names come from :data:`LOADER_NAMES`; names that the scope holds already are passed over.
+    Its names come from :data:`LOADER_NAMES`; names that exist in the scope are skipped.
     """
     keys = ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer")
     names = [LOADER_NAMES(key) for key in keys]

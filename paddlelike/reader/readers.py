@@ -418,7 +418,7 @@ def xmap_readers(
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
     """Return a reader that reads each of several readers in a thread, and returns samples as they arrive.
 
-    The threads read up to ``queue_size`` samples ahead, together.
+    Together the threads read up to ``queue_size`` samples ahead.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Follows a script from its first line, through the functions it calls and the modules it imports.
 
 Names are followed, values are not. Every module, class and function is followed once, whatever its arguments;
-its findings go to everything that calls or imports it. A branch is taken or left where its test compares
-constants (versions, ``hasattr`` of a name of Paddle). Code below any other test is possible, not certain; so
-are functions that nothing calls. A ``try`` that catches what stops leads to its handler.
+its findings are passed to all its callers and importers. A branch is decided if its test compares constants
+(versions, ``hasattr`` of a name of Paddle). Code below any other test, and functions that are never called,
+may run: their findings are only possible. A ``try`` that catches an error leads to its handler.
 """
 
 from __future__ import annotations

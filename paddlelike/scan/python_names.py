@@ -70,8 +70,8 @@ for line in sys.stdin:
 class PythonNames:
     """Looks up names in a Python process that is set up in the same way as scripts under ``paddlelike run``.
 
-    A context manager; the process starts at the first name, and imports only the standard library, numpy,
-    scipy and Pillow, never anything of the folder that is scanned.
+    It is a context manager. The process starts at the first name, and imports only the standard library,
+    numpy, scipy and Pillow, never code of the scanned folder.
     """
 
     def __init__(self) -> None:

@@ -100,9 +100,8 @@ def find_module(name: str, level: int, file: str, paths: Iterable[str], root: st
     """Return the file of a module that a script imports: the one that Python would find, else one in the
     folder that fits.
 
-    Scripts put folders on ``sys.path`` in ways that are not seen here. So every folder from the script's up
-    to ``root`` counts as one, and after these any file of the folder whose path ends as the name does, if
-    there is only one.
+    Scripts change ``sys.path`` in ways that cannot be seen here. So every folder from the script's up to
+    ``root`` is searched, and then the whole folder for a single file whose path ends like the name.
     """
     below = name.replace(".", os.sep)
     start = os.path.dirname(file)

@@ -5,8 +5,8 @@ A checksum is text that names its algorithm, such as ``xxh3_128:<hex>``.
 ``xxh3_128`` is computed by pieces of 1 MiB, so that a slice of a large file can be compared alone. For a file
 of at most 1 MiB it is the plain xxh3_128 of the bytes, as ``xxhsum -H2`` prints it; for a larger file it is
 the xxh3_128 of the 16-byte digests (big-endian) of its pieces. A slice that ends within a piece is compared
-by parts: the xxh3_64 of each 16 KiB of the file, in one base64 text. In a file with more than 16,384 parts,
-2, 4, ... 64 neighbours are joined: the xxh3_64 of their digests.
+by parts: the manifest holds the xxh3_64 of each 16 KiB of the file, in one base64 text. If a file has more
+than 16,384 parts, 2, 4, ... 64 neighbours are joined to the xxh3_64 of their digests.
 """
 
 from __future__ import annotations

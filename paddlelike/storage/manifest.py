@@ -13,13 +13,13 @@ its elements are the bytes of this JSON, which is written in the same transactio
 
 ``stamp`` is the inode and the time of writing, by which a later save recognizes an unchanged file. ``pieces``
 (for files over 1 MiB) are the checksums of the pieces, see ``storage.hashing``. ``author`` is an index into
-``authors``; without it, it is 0, the author of the last save. ``token`` is random and identifies the save.
+``authors``, by default 0, the author of the last save. ``token`` is random and identifies the save.
 ``digest`` is the sha256 of the text before it.
 
 Format 3 continues an earlier manifest, which is stored unchanged beside the chains of deltas as
 ``__deltas__/__manifest__.N``. ``files`` holds the new records, ``gone`` the paths that no longer exist, and
-``before`` the number N and the digest of the earlier manifest, which may continue another; the one with N = 0
-is whole. So a save of a few rows does not write the records of all links.
+``before`` the number N and the digest of the earlier manifest. That one may continue another; manifest 0 is
+whole. So a save of a few rows does not write the records of all links.
 
 Format 1 is plain JSON in the earlier place beside the directory, ``DIR.manifest.json``.
 """

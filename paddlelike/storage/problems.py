@@ -102,7 +102,8 @@ def find_kind(path: str, *, follow: bool) -> int | None:
 def raises_own_errors(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Decorate a public function so that any error of the system becomes a StorageError.
 
-    It has the system's number and path. For a missing file it is also a FileNotFoundError.
+    The StorageError has the system's error number and path. For a missing file it is also a
+    FileNotFoundError.
 
     >>> @raises_own_errors
     ... def read(path):

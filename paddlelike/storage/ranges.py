@@ -1,9 +1,9 @@
 """Checksums of a file that several processes write, each one a range of it.
 
-Every process hashes the pieces of the file (:mod:`.hashing`) within its range while it writes them. At both
-ends, where a piece is shared with another range, it takes the crc32. The process that joins the ranges reads
-these shared pieces back, at most 1 MiB at each border, and checks their crc32 before it hashes them. So all
-checksums are computed of the bytes in memory.
+While a process writes its range, it hashes the pieces of the file (:mod:`.hashing`) within the range. For a
+piece shared with another range it computes the crc32 of its part. The process that joins the ranges reads the
+shared pieces back, at most 1 MiB at each border, and checks the crc32 before it hashes them. So all checksums
+describe the bytes that were in memory.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Rows of bytes by 64-bit ids, in an unnamed file on this machine's disk.
 
 It holds rows for which a process has no memory; only saves make rows durable. The file has no name, so it
-goes with its process, even with a killed one.
+vanishes with its process, even a killed one.
 
 A record is an id, its row, and a checksum of both and of the record's place. The index from ids to places is
-in memory. A record must have its id and checksum when it is read, so damage is a StorageError. A scan, which
-every save makes, reads by system calls. A look-up reads through a mapping, which takes a fraction of the
-time; there a read error of the disk ends the process.
+in memory. Reading compares id and checksum, so damage is a StorageError. Scans, which every save makes, read
+by system calls. Look-ups read through a mapping, which takes a fraction of the time; but a read error of the
+disk then ends the process.
 
-An exception between any two operations, as Ctrl-C raises it, leaves every row as it was or as it was to be.
+An exception at any point, such as Ctrl-C, leaves every row with its old or its new value.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RowStore:
     def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
         """Set the rows of distinct ids.
 
-        With ``reserve`` the disk must also have room for the next growth of all stores: so a step on a full
+        With ``reserve`` the disk must also have room for the next growth of all stores. So a step on a full
         disk fails at its first look-up, before it has changed anything.
         """
         if not len(ids):
@@ -229,7 +229,7 @@ def map_array(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def map_file(file: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Map a file as an array of this shape; what it already holds stays.
+    """Map a file as an array of this shape; existing contents stay.
 
     Raises StorageError where the disk is full.
     """

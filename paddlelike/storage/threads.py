@@ -24,8 +24,8 @@ THREADS: Final = min(4, os.cpu_count() or 1)
 def run_in_threads(tasks: Sequence[Callable[[], T]], threads: int = THREADS) -> list[T]:
     """Call every task, several at once, and return their results in order.
 
-    The first exception of a task is raised after all running tasks have ended; tasks that have not begun by
-    then are not called.
+    The first exception of a task is raised after all running tasks have ended; remaining tasks are not
+    called.
     """
     work = _Work(tasks)
     try:

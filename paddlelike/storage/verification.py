@@ -92,7 +92,7 @@ def compare_files(
     """Compare every file of a manifest, several at once.
 
     ``compare`` returns the name of a field of :class:`Verification`, and the reason or "". ``present`` are
-    the files that exist; those that the manifest does not have are extra.
+    the existing files; those that the manifest lacks are extra.
     """
     named = sorted(manifest.files.items())
     with show_progress(f"verifying {where}", (record.size for _, record in named)):
@@ -178,8 +178,8 @@ def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, A
     """Return the files that a save replaces by files of the same variables with other names.
 
     A variable is stored in a file of its name or in a chain of links, whose facts have ``link``. Saving one
-    form ends the other; saving a chain ends the links that are not in the save. ``saved`` are the facts of
-    the save's files.
+    form supersedes the other; saving a chain supersedes the links that are not in the save. ``saved`` are the
+    facts of the save's files.
 
     >>> whole, link = {"variable": "w"}, {"variable": "w", "link": {}}
     >>> records = {"w": Record(1, None, (0, 0), whole), "w.0": Record(1, None, (0, 0), link)}

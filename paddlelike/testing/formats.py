@@ -1,8 +1,8 @@
 """The contract of a format, as a test suite that the tests of every format inherit.
 
-A test module subclasses :class:`FormatContract`, sets ``format``, ``golden_values`` and ``golden_files``, and
-every promise of :mod:`paddlelike.formats.base` is tested. A format of one file has its bytes under the name
-"".
+A test module subclasses :class:`FormatContract` and sets ``format``, ``golden_values`` and ``golden_files``;
+the suite tests every promise of :mod:`paddlelike.formats.base`. A format of one file has its bytes under the
+name "".
 """
 
 from __future__ import annotations

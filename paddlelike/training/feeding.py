@@ -97,7 +97,8 @@ def minibatch_size_schedule(
 ) -> Callable[[int], int]:
     """Return a function from the number of samples seen to the size of the next minibatch.
 
-    Each size of a list holds for one epoch, or for as many as its pair says; the last size stays.
+    Each size of a list holds for one epoch; a pair (epochs, size) holds for that many epochs. The last size
+    stays.
 
     Parameters
     ----------

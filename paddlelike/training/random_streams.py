@@ -65,10 +65,10 @@ class RandomStream:
     """Random numbers of a reader that do not depend on the script's, although both use the same generators.
 
     The generators are exchanged while the reader works, so that a reader gives the same samples whatever the
-    script draws in between. Beside a loader, whose thread reads at any time, the script should not draw from
-    them. For a reader that starts threads that read (``fluid.io.buffered``) they are left alone after the
-    first sample. The function that the threads of ``xmap_readers`` call must not draw numbers: the threads
-    have no order.
+    script draws in between. While a loader reads in its thread, the script should not draw from them. For a
+    reader that starts threads (``fluid.io.buffered``) the generators are only exchanged until the first
+    sample. The function that the threads of ``xmap_readers`` call must not draw numbers, since the threads
+    run in any order.
     """
 
     def __init__(self) -> None:

@@ -109,8 +109,8 @@ class TrainingSession:
     def train(self) -> None:
         """Train until the data or samples end, from the newest checkpoint if the configuration says so.
 
-        If it is interrupted at any instant and called again in a new process, the result has the same bits as
-        without the interruption. In a distributed training every process calls this, servers too.
+        It may be interrupted at any time: called again in a new process, it gives the same bits as without
+        the interruption. In distributed training every process calls this, servers too.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """The state of a training besides its variables, saved and restored with them.
 
-The state of a checkpoint (see ``io.checkpoints``) has under "training": ``counts`` (samples, minibatches,
-sweeps), ``network`` (see ``training.network``), ``session``, and ``workers``: for each process its external
-state and the states of its random generators.
+The entry "training" of a checkpoint's state (see ``io.checkpoints``) has ``counts`` (samples, minibatches,
+sweeps), ``network`` (see ``training.network``), ``session``, and ``workers``, which holds the external state
+and the random generators of each process.
 """
 
 from __future__ import annotations

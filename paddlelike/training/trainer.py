@@ -32,7 +32,7 @@ Learner = Optimizer | DistributedLearner
 class Trainer:
     """Trains a network, and saves and restores the complete training state.
 
-    Its creation appends the optimizer's operators and runs the initializers of variables without a value.
+    Creating it appends the optimizer's operators and runs the initializers of variables without a value.
 
     Parameters
     ----------
@@ -199,9 +199,9 @@ class Trainer:
         """Save the training as the directory ``filename``; an earlier one is replaced as a whole, or stays.
 
         It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
-        random generators; the numbers of samples, minibatches and sweeps; and ``external_state``. In a
-        distributed training every process calls this; the first one writes, including the external states of
-        all.
+        random generators; the numbers of samples, minibatches and sweeps; and ``external_state``. In
+        distributed training every process calls this; the first process writes, including all external
+        states.
 
         Parameters
         ----------

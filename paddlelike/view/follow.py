@@ -1,6 +1,6 @@
 """A running training as seen in its directory: losses and saves as they appear.
 
-Files are only read: no lock is taken and nothing is repaired, so that the training is not disturbed.
+Files are only read, never locked or repaired, so that training is not disturbed.
 """
 
 from __future__ import annotations

@@ -111,13 +111,13 @@ def command(
 ) -> None:
     """Copy values from one format to another.
 
-    Bit for bit, in the memory of the largest variable. A model for prediction becomes an ONNX file when DST
-    ends in .onnx, the two files of Paddle 2.x when it ends in .pdmodel, or of Paddle 3 when it ends in .json.
-    An ONNX file, a .pdmodel or a .json, or a directory with one of the last two, becomes a directory of Fluid
-    1.8 when DST has no suffix; operators that the other side does not have are refused by name. The rows of
-    one table (--names) become an Arrow or Parquet file when DST ends in .arrow, .feather or .parquet; such a
-    file as SRC is put over the saved table in the directory DST, as a delta, with --overwrite. The exit
-    status is 1 if SRC holds values that DST does not: they are named.
+    Values are copied bit for bit, in the memory of the largest variable. A model for prediction becomes an
+    ONNX file when DST ends in .onnx, the two files of Paddle 2.x when it ends in .pdmodel, or of Paddle 3
+    when it ends in .json. An ONNX file, a .pdmodel or a .json, or a directory with one of the last two,
+    becomes a directory of Fluid 1.8 when DST has no suffix; operators that the other side lacks are refused
+    by name. The rows of one table (--names) become an Arrow or Parquet file when DST ends in .arrow, .feather
+    or .parquet; with --overwrite, such a file as SRC updates the saved table in the directory DST, as a
+    delta. The exit status is 1 if some values of SRC are not in DST; they are named.
     """
     from paddlelike.interop.convert import ConvertReport, convert
     from paddlelike.interop.model_versions import convert_onnx

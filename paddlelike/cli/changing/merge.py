@@ -22,8 +22,8 @@ def command(
 ) -> None:
     """Write all variables into one combined file.
 
-    Other files are copied beside it. Values are copied bit for bit. The exit status is 3 if a file was copied
-    that nothing here understands, and 1 if a file holds values that no variable can hold: they are named.
+    Other files are copied beside it. Values are copied bit for bit. The exit status is 3 if a file of unknown
+    kind was copied, and 1 if a file holds values that variables cannot hold; they are named.
     """
     from paddlelike.interop.repack import merge
 

@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Write the part of a model that computes some variables.
 
-    Training programs become models for prediction. The exit status is 3 if a file was copied that nothing
-    here understands, and 1 if a file holds values that no variable can hold: they are named.
+    Training programs become models for prediction. The exit status is 3 if a file of unknown kind was copied,
+    and 1 if a file holds values that variables cannot hold; they are named.
     """
     from paddlelike.interop.repack import prune
 

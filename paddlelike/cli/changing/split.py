@@ -24,8 +24,8 @@ def command(
     """Write every variable into a separate file.
 
     The names come from the manifest, or from the program beside the file. Other files are copied. Values are
-    copied bit for bit. The exit status is 3 if a file was copied that nothing here understands, and 1 if a
-    file holds values that no variable can hold: they are named.
+    copied bit for bit. The exit status is 3 if a file of unknown kind was copied, and 1 if a file holds
+    values that variables cannot hold; they are named.
     """
     from paddlelike.interop.repack import split
 

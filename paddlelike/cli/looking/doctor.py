@@ -21,8 +21,8 @@ def command(
 ) -> None:
     """Diagnose files, and name what opens them.
 
-    It also tells what real Paddle does with each oddity. The exit status is 1 if more than notes was found,
-    for instance files that cannot be read.
+    It also says what real Paddle does with each problem. The exit status is 1 if problems beyond notes were
+    found, for instance unreadable files.
     """
     from paddlelike.inspection.diagnosis import diagnose
 

@@ -27,9 +27,9 @@ def command(
 ) -> None:
     """List the contents of files.
 
-    It shows their kind, variables with types, shapes, sizes and statistics, and programs.
-    The exit status is 1 if a file cannot be read, if no file has a known kind, if a variable holds NaN or
-    infinite elements, or if a file holds what no variable can be: it is named.
+    It shows their kind, variables with types, shapes, sizes and statistics, and programs. The exit status is
+    1 if a file cannot be read, if no file has a known kind, if a variable holds NaN or infinite elements, or
+    if a file holds values that cannot be variables; they are named.
     """
     from paddlelike.inspection.inspect import inspect
 

@@ -19,8 +19,8 @@ def command(
 ) -> None:
     """Show what a load would do, variable by variable.
 
-    Only headers are read, nothing is loaded. The exit status is 1 if the load would be refused, 2 if there is
-    no value that could be read.
+    Only headers are read, nothing is loaded. The exit status is 1 if the load would be refused, 2 if no value
+    could be read.
     """
     from paddlelike.errors import LoadError
     from paddlelike.interop.content import open_content

@@ -34,10 +34,10 @@ def command(
 ) -> None:
     """List what will not work in scripts and models, without running them.
 
-    Nothing of the folder is run. Scripts and notebooks are followed from their first line by their names:
-    names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
-    are read for operators that are not here, other files for their format. The exit status is 1 if a script
-    or a file stops, 2 if the path holds no scripts, models and values.
+    Nothing of the folder is run. Scripts and notebooks are followed from their first line, to find names of
+    Paddle, arguments of its functions, and names that Python, numpy and Pillow no longer have. Programs are
+    searched for unsupported operators, other files for unsupported formats. The exit status is 1 if a script
+    or file will not work, 2 if the path holds no scripts, models or values.
     """
     from paddlelike.scan import scan
 

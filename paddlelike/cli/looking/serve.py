@@ -35,15 +35,15 @@ def command(
 ) -> None:
     """Try a model for prediction in a browser, or by HTTP.
 
-    It is served to this machine alone, to look at it, until Ctrl-C. Every request needs the token of the
-    printed address, as ?token=... or as the header "Authorization: Bearer ...":
+    It is served to this machine alone, until Ctrl-C. Every request needs the token of the printed address, as
+    ?token=... or as the header "Authorization: Bearer ...":
 
-    GET / is a page to fill in inputs: images are dropped, rows are forms. GET /docs shows the interface, and
-    GET /openapi.json describes it; GET /model says what the model feeds and fetches; POST /predict takes
+    GET / is a page to fill in inputs: drop images, or type rows into forms. GET /docs shows the interface,
+    and GET /openapi.json describes it; GET /model lists the model's feeds and fetches; POST /predict takes
     {"inputs": {name: nested lists}} and answers {"outputs": {name: {"dtype", "shape", "values"}}}. Numbers
-    that are not finite become the texts "nan", "inf" or "-inf". Runs follow each other.
+    that are not finite become the texts "nan", "inf" or "-inf". Requests run one at a time.
 
-    The exit status is 2 if the model cannot be loaded; one that does more than compute is refused.
+    The exit status is 2 if the model cannot be loaded, or if it does more than compute.
     """
     from paddlelike.view.server import Predictor, make_prediction_routes
 

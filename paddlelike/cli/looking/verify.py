@@ -33,9 +33,8 @@ def command(
 ) -> None:
     """Compare saved files with their manifest.
 
-    Any flipped bit is found.
-    The exit status is 1 if a file is missing, cut, changed or extra, 2 if there is no manifest to compare
-    with, 3 if the manifest has no checksum of some files and the others are as they were saved.
+    Any flipped bit is found. The exit status is 1 if a file is missing, cut, changed or extra, 2 without a
+    manifest to compare with, 3 if the manifest lacks the checksum of some files and all others match.
     """
     from paddlelike.interop.damage import verify_path
 

@@ -51,17 +51,18 @@ def command(
 ) -> None:
     """Write an HTML page that shows the contents of files.
 
-    One file, which needs no network: the program as a graph, the variables with histograms, their sizes, and
-    with --program and --against the plan of a load and a difference. It is written to the current directory
-    as NAME.html; an earlier page is replaced, another file is not. Press ? on the page for its keys.
+    The page works without a network. It shows the program as a graph, the variables with histograms, their
+    sizes, and with --program and --against the plan of a load and a difference. It is written to the current
+    directory as NAME.html; an earlier page is replaced, another file is not. Press ? on the page for its
+    keys.
 
     With two paths the page shows the second, and begins with the changes since the first.
 
-    With --live the page is served to this machine until Ctrl-C: the losses of logs of fluid.io.TrainingLog
-    (*.jsonl below the directory), and every save, to be looked into.
+    With --live the page is served to this machine until Ctrl-C, and shows the losses of logs of
+    fluid.io.TrainingLog (*.jsonl below the directory) and every save.
 
-    The exit status is 2 if the path cannot be read, 3 if it cannot be compared with the other; what is odd
-    about the files is on the page.
+    The exit status is 2 if the path cannot be read, 3 if it cannot be compared with the other. The page lists
+    problems with the files.
     """
     if live:
         with exits():

@@ -108,7 +108,7 @@ def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
 def _match_rows(x: Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> Array:
     """Return the rows of an operand of a sum, with as many unused rows as ``like`` has.
 
-    With another number of rows numpy runs the operator, or refuses it.
+    If the numbers of rows do not match, numpy runs the operator or refuses it.
     """
     if isinstance(x, SparseRows):
         raise LoweringError("it adds sparse rows to sequences")

@@ -96,8 +96,8 @@ def apply(step: Step, param: Array, grad: Gradient, *state: Array, rows: Rows = 
     """Return a parameter and its state after a step.
 
     With a sparse gradient that leaves other rows unchanged, the cost of a step does not depend on the height
-    of the table. A gradient whose other rows are zeros is made dense if it has many rows: for a tall table
-    that takes one pass to fill it with zeros and two to read it.
+    of the table. If other rows count as zeros instead, a gradient with many rows is made dense, which takes
+    one pass over a tall table to fill it and two to read it.
     """
     function = translate(step.rule.function)
     numbers = [number.astype(param.dtype) if isinstance(number, Array) else number for number in step.numbers]
@@ -156,8 +156,8 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 def _spoil_others(found: Array | Results, grad: SparseRows, rate: Array) -> Results:
     """Return updated tables where other rows become NaN if a dense gradient would make them NaN.
 
-    This is for an infinite or NaN learning rate: ``0 * lr`` is NaN. A loop of at most one step needs no copy
-    of the table, unlike a choice.
+    With an infinite or NaN learning rate, ``0 * lr`` is NaN. A loop of at most one step is used because a
+    conditional would copy the table.
     """
     param, *state = found if isinstance(found, tuple) else (found,)
 

@@ -24,9 +24,9 @@ class PassedOverError(Exception):
 class Compilations:
     """The executables of a piece by the shapes of its inputs.
 
-    If nearly every run has new shapes (such as batches of images of any size), compiling each takes longer
-    than numpy. Then shapes are compiled at their second use. The decision depends on the shapes alone, so
-    that equal runs have equal bits.
+    If nearly every run has new shapes, such as images of any size, compiling takes longer than running numpy.
+    Then shapes are compiled at their second use. The decision depends on the shapes alone, so that equal runs
+    have equal bits.
 
     Attributes
     ----------

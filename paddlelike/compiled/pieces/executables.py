@@ -60,7 +60,7 @@ class Executable(NamedTuple):
 class Outline(NamedTuple):
     """The parts of a piece that do not depend on values.
 
-    ``shapes_of``: for results that stand for the shape of another value, the position of that value.
+    ``shapes_of`` gives, for results that stand for the shape of another value, the position of that value.
     """
 
     plan: CompiledPlan
@@ -81,8 +81,8 @@ def compile_piece(
 ) -> Executable:
     """Return a piece, compiled for values of these shapes and for these sizes.
 
-    It may write into the memory of ``donated``. ``same`` are pairs of positions whose values are equal,
-    before and after.
+    It may write into the memory of ``donated``. ``same`` are pairs of positions with equal values before and
+    after the run.
 
     Raises RefusedError for an operator that cannot be traced.
     """

@@ -1,8 +1,8 @@
 """Gradient operators that are in another piece than their forward operators, so that results may be missing.
 
-If JAX keeps the derivative of a lowering, the lowering does not compute values that numpy's gradient reads,
-such as the gates of `lstm`. In another piece the gradient computes its forward operator again, if it has that
-operator's inputs.
+Values that numpy's gradient reads, such as the gates of `lstm`, may be missing because JAX keeps a lowering's
+derivative instead. A gradient in another piece computes its forward operator again, if it has that operator's
+inputs.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def counts_rows(op: Operator) -> bool:
 def find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Return the positions of XShape, arrays (0, *shape of X), each with the position of X.
 
-    Inside a piece they have the padding of X, which numpy must not see. The XShape of ``cross_entropy2``
-    begins with the rows of X, and is cut like X.
+    Inside a piece they have the padding of X, which numpy must not see. The XShape of ``cross_entropy2`` has
+    the rows of X, and is cut like X.
     """
     for step in plan.steps[start:stop]:
         if step.op.type == "cross_entropy2":

@@ -1,7 +1,7 @@
 """State that a run of a program keeps for the next run, which usually has the same shapes.
 
-A step of a small net takes XLA some ten microseconds. Looking up each variable, finding the kind of its value
-and describing it takes Python longer than that; checking that it was not written since takes a tenth.
+A step of a small network takes XLA some ten microseconds. Python takes longer than that to look up and
+describe the variables; checking that they were not written since takes a tenth of that time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class CompiledFrame(Frame):
 class Repeat:
     """The persistables of a scope after a run of a program's only piece, and how to run it again.
 
-    It is in ``Scope.found``, and one run at a time takes it from there: if two threads run one program, the
-    second runs without it.
+    It is in ``Scope.found``. One run at a time takes it from there; a second thread that runs the same
+    program works without it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Repeat:
     def prepare(self, frame: Frame) -> bool:
         """Fill a frame with the persistables.
 
-        Return False if something other than the last run wrote one of them.
+        Return False if one was written by anything but the last run.
         """
         if frame.scope.erasures != self._erasures:
             return False

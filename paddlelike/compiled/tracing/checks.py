@@ -61,8 +61,8 @@ class _Steps(NamedTuple):
 def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> object:
     """Return a function of a traced piece's flat arguments that computes its last result, the check.
 
-    With ``on_cpu`` numpy computes it where it can, in a tenth of the time of a call of XLA. Return None if
-    the result depends on floating-point values, since that check may take as long as the piece.
+    With ``on_cpu`` numpy computes the check if it can, in a tenth of the time of a call of XLA. Return None
+    if the check depends on floating-point values, since it may then take as long as the piece.
 
     Examples
     --------

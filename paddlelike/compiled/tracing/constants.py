@@ -1,7 +1,7 @@
 """Values that are known while a program is traced: results of numpy's kernels for small constants.
 
-The number of a loop's steps, the places of an array's elements and the sizes that a program computes are such
-values. They are arrays of numpy among the values of a trace, where all others are arrays of JAX.
+Examples are the number of a loop's steps, the indices of an array's elements and sizes that a program
+computes. In a trace they are numpy arrays; all other values are JAX arrays.
 """
 
 from __future__ import annotations

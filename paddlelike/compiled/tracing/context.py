@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Bound(NamedTuple):
     """An upper bound of numbers that are known only on the device.
 
-    ``read`` returns the one number from the inputs of the piece; None if the host cannot know it.
-    ``is_reached``: the greatest of the numbers is ``most``.
+    ``read`` returns the single number from the inputs of the piece, or None if the host cannot know it.
+    ``is_reached`` says that the greatest of the numbers is ``most``.
     """
 
     most: int
@@ -97,7 +97,7 @@ class OpContext:
     ) -> Array:
         """Return random values drawn with the seed in an input slot.
 
-        Raises LoweringError unless the host draws that number for the same piece.
+        Raises LoweringError unless the host draws that seed for the same piece.
         """
         position = self.plan.inputs_of[id(self.op)][slot]
         index = self.trace.seeds.get(position) if isinstance(position, int) else None

@@ -18,8 +18,8 @@ class Draw(NamedTuple):
     """The random values of one operator.
 
     ``rows`` computes the number of rows that numpy draws values for, from the piece's inputs and the step
-    numbers of enclosing loops. None: all rows. ``seed_from`` is the index of another draw in the same
-    piece, whose number is the seed.
+    numbers of enclosing loops; None means all rows. ``seed_from`` is the index of another draw in the same
+    piece, whose result is the seed.
     """
 
     seed: int  # 0: from the scope's generator
@@ -33,7 +33,7 @@ class Draw(NamedTuple):
 class DrawLoop(NamedTuple):
     """The random values of a loop: of all operators of its block, step by step.
 
-    ``count`` returns the number of steps from the piece's inputs; at most ``most``.
+    ``count`` returns the number of steps, at most ``most``, from the piece's inputs.
     """
 
     most: int

@@ -1,9 +1,8 @@
 """Results that XLA on CPUs would otherwise compute again for every reader.
 
-It fuses a function of one array, with that array's own formula, into all of its readers. In a residual
-network each sum of a block is computed from the sums of all earlier blocks: once for the next block, and once
-more, in another order of elements, for the transposed images of a filter's gradient. But an operand of a
-convolution or of a matrix product is in memory anyway, so other readers shall read it there. A step of
+XLA fuses a function of one array, with that array's own formula, into all of its readers. In a residual
+network each block's sum is then computed from the sums of all earlier blocks, several times. But an operand
+of a convolution or of a matrix product is in memory anyway, so other readers should read it there. A step of
 ResNet-20 on 32 images then takes 0.83 of the processor time.
 """
 

@@ -22,8 +22,8 @@ def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[in
     function has a third result: old persistables by position, where the new ones have another shape (such as
     the table of `auc` after the first step).
 
-    A choice between an old and a new array needs both, so it copies every table with some updated rows.
-    Therefore operations that only such updates need are in a branch, which runs if the checks hold.
+    Selecting the old or the new array needs both, and so would copy every table with some updated rows.
+    Therefore operations that only such updates need are in a branch that runs if the checks hold.
     """
     jaxpr, likes = traced.jaxpr.jaxpr, dict(zip(results, traced.out_info[0], strict=True))
 

@@ -15,8 +15,8 @@ from paddlelike.framework.opdef import GRAD, OpDef
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
     """Return the arguments of an operator with two operands; an array without a LoD gets unused rows added.
 
-    With another number of rows numpy runs the operator, or refuses it. XShape is treated likewise: an earlier
-    piece keeps it without the unused rows.
+    If the numbers of rows do not match, numpy runs the operator or refuses it. XShape gets unused rows too,
+    since an earlier piece returns it without them.
     """
     if any(slot.name == "XShape" for slot in cls.input_slots) and cls.type.endswith("2_grad"):
         return [

@@ -1,9 +1,9 @@
 """Delay transposes of images as long as operations work in the other order of dims.
 
-The convolutions of XLA for CPUs are fastest on images with channels last, but programs have channels second.
-Lowerings of convolutions and pools transpose their images there and back. XLA cancels two transposes only if
-no operation is between them; here operations between them, by element or along dims, are done in the present
-order of the data.
+XLA's convolutions for CPUs are fastest on images with channels last, but programs have channels second. So
+lowerings of convolutions and pools transpose their images there and back. XLA cancels two transposes only if
+no operation is between them. Here, elementwise operations and operations along dims keep the current order of
+the data, so that transposes meet and cancel.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from paddlelike.framework.opdef import OpDef
 def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
     """Call a lowering for plain arrays with sequences that have no unused rows, and return its results.
 
-    Results that have a LoD with numpy's kernel become sequences again.
+    Results become sequences again if numpy's kernel gives them a LoD.
     """
     results = row.function(ctx, to_rows(args), cls, ctx.op.attrs)
     several = (results,) if len(cls.output_slots) == 1 else results

@@ -35,8 +35,8 @@ _MOST: Final = 4096  # elements of an array from which numpy computes a size
 class Sizes:
     """The sizes that the operators ``start`` to ``stop`` of a plan read, computed by some of these operators.
 
-    A size is left out where it depends on parameters, on large arrays, on sequences, or on operators with
-    blocks: the operator that reads it is refused then.
+    A size is left out if it depends on parameters, large arrays, sequences, or operators with blocks; the
+    operator that reads it is then refused.
 
     Attributes
     ----------

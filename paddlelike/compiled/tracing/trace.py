@@ -80,7 +80,7 @@ class Trace:
     ) -> Trace:
         """Return the trace of an inner block; ``values`` replace some values of this trace.
 
-        ``step`` is the index of the step where the block is a loop's.
+        ``step`` is the index of the step if the block belongs to a loop.
         """
         inner = Trace(self.plan, self.values | dict(values), draws)
         inner.index, inner.root = self.index, self.root
@@ -315,8 +315,8 @@ class Trace:
 def _find_key(op: Operator, base: type[OpDef]) -> object:
     """Return the key of the forward operator's record for a gradient operator.
 
-    The key is the first result with a gradient: there may be thousands of operators of one type. In
-    the key, None replaces a result whose gradient has a name of its own.
+    The key is the first result with a gradient, so that look-ups are fast with thousands of operators of one
+    type. None replaces the result if no gradient is called ``<name>@GRAD``.
     """
     for i, name in enumerate(op.input(base.output_slots[0].name + GRAD)):
         if GRAD in name:

@@ -1,7 +1,7 @@
 """Made-up samples with the shapes and dtypes of the data sets, from which networks can learn.
 
-The same call gives the same samples on every machine. Images of a class are noise around one picture,
-sentences of a class prefer some words, the next word follows from the previous one, a translation is word by
+The same call gives the same samples on every machine. Images of a class are noise around one picture;
+sentences of a class prefer some words. The next word depends on the previous one; translations are word by
 word.
 """
 

@@ -58,8 +58,8 @@ def get_single_feed(feed: Feed | Sequence[Feed] | None) -> Feed:
 def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> bool:
     """Write fed values into a frame, fed persistables also into the scope.
 
-    Return whether a variable of real numbers was fed another dtype: as in Fluid, kernels then compute in the
-    fed dtype. Raises FeedError for a value that does not fit its variable.
+    Return whether another dtype was fed to a variable of real numbers: as in Fluid, kernels then compute in
+    the fed dtype. Raises FeedError for a value that does not fit its variable.
     """
     find, values, ndarray, is_other = plan.fed.get, frame.values, np.ndarray, False
     for name, value in feeds.items():

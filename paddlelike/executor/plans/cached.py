@@ -21,8 +21,7 @@ def get_plan(
 ) -> Plan:
     """Return the plan for this choice of feeds and fetches, created at its first use.
 
-    ``pruned_to`` are the only operators to run, besides the ones that they and the fetches need. None: run
-    all operators.
+    With ``pruned_to``, only these operators run, and those that they and the fetches need.
     """
     key = (kind, frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)

@@ -130,7 +130,7 @@ class StepContext:
     def reveal(self, snapshot: Snapshot | None) -> None:
         """Let gradients of earlier operators read the values from before a block overwrote them.
 
-        None says that the block has not changed them.
+        None means that the block has not changed them.
         """
         values, layout = self._frame.values, self._frame.layout
         for position in layout.get_overwritten_positions(self.op):

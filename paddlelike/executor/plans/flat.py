@@ -1,9 +1,9 @@
 """Updates of many small parameters on flat arrays, which keep the parameters and their state between runs.
 
-A call of numpy takes longer than its elements where parameters are small. At the first run the arrays of the
-variables become parts of one flat array for each slot: the scope, saves and loads see the same variables with
-the same values. If another object refers to one of the arrays, all stay where they are, and the operators run
-one by one. After a load has replaced values, the flat arrays are built again.
+For a small parameter, calling numpy takes longer than the arithmetic. At the first run the arrays of the
+variables become parts of one flat array per slot; the scope, saves and loads see the same variables with the
+same values. If another object refers to one of the arrays, none is moved, and the operators run one by one.
+After a load has replaced values, the flat arrays are built again.
 """
 
 from __future__ import annotations

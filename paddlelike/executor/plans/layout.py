@@ -97,7 +97,7 @@ class Layout:
 def _find_home(block: Block, name: str) -> Block:
     """Return the outermost block that declares a persistable of ``block``: a scope has one value per name.
 
-    Programs of parameter servers declare the variables of a schedule again in its sub-blocks.
+    Programs of parameter servers declare a schedule's variables again in its sub-blocks.
     """
     home, outer = block, block if block.vars[name].persistable else None
     while outer is not None:

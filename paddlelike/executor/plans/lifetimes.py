@@ -27,7 +27,7 @@ def find_last_uses(uses: Sequence[set[str]], keep: set[str]) -> list[list[str]]:
 def find_last_values(
     block: Block, ops: list[Operator], uses: Sequence[set[str]], dying: list[list[str]]
 ) -> list[list[str]]:
-    """Return, for each operator, the variables whose shape and dtype alone later operators read.
+    """Return, for each operator, the variables that later operators read only for their shape and dtype.
 
     ``uses`` are the variables that each operator reads or writes, ``dying`` the last uses of any kind.
     """

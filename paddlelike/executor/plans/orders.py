@@ -1,8 +1,8 @@
 """Memory layouts: values whose channels may be last in memory, and operators that need C order.
 
-Convolutions, pools and normalisations leave the channels of their results last in memory, although their
-shape says ``(N, C, H, W)``. Operators that declare ``any_order`` take such values as they are; all others get
-a copy in C order.
+The results of convolutions, pools and normalisations may have their channels last in memory, although their
+shape is ``(N, C, H, W)``. Operators that declare ``any_order`` accept such values; all others get a copy in C
+order.
 """
 
 from __future__ import annotations

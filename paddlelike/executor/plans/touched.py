@@ -1,10 +1,10 @@
 """Keep gradients of embeddings as rows, although they are declared dense, if the update can use rows.
 
 ``embedding(is_sparse=False)`` has a gradient of the size of its table, zero except in the rows of the batch.
-If only an update reads it, it stays a set of rows from the lookup to the update; the result has the same
-bits. An update that leaves rows with zero gradient unchanged then works only on the rows of the batch. One
-with moments also changes the rows that had a gradient before: it works on these as long as they are few, then
-on all rows, but skips the passes over zeros.
+If only an update reads it, the gradient remains a set of rows from the lookup to the update; the result has
+the same bits. An update that leaves rows with zero gradient unchanged then works only on the rows of the
+batch. An update with moments also changes the rows that had a gradient before. It works on these as long as
+they are few, then on all rows, but skips the passes over zeros.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The steps of a plan as one Python function without a loop, once the plan has run often enough.
 
 Between two calls of numpy a step checks for a LoD, for values to release, and for results that belong to the
-scope. The text of this function leaves out checks whose result is known from the plan. Example with three
+scope. The function's source leaves out checks whose result is known from the plan. An example with three
 steps:
 
     def run(frame):
@@ -20,8 +20,8 @@ steps:
             frame.failed = i
             raise
 
-The text holds only positions and indexes, nothing from a program or a file. It refers to kernels and other
-objects by the index of their step.
+The source contains only positions and indices, nothing from a program or a file. It refers to kernels and
+other objects by the index of their step.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ def summary(main_prog: Program) -> None:
     """Print the convolutions, fully connected layers, pools, normalizations and activations of a program.
 
     Each row has the shapes of input and output without the batch, the parameters and the operations per
-    sample; the sums follow. The counts are Fluid's: a fully connected layer has one bias, and an activation
-    with a batch of -1 has a negative count.
+    sample; the sums follow. The counts are as odd as Fluid's: a fully connected layer counts one bias, and an
+    activation with a batch of -1 has a negative count.
 
     Parameters
     ----------

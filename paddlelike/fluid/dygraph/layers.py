@@ -31,8 +31,8 @@ class Layer:
     """A part of a network: its parameters, the layers in it, and ``forward``, which builds its operators.
 
     A subclass creates parameters and layers in ``__init__`` and overrides ``forward``. Calling the object
-    again builds the operators again, with the same parameters. ``name_scope`` begins the names of all that
-    it creates. None: the class's name, as ``my_net``.
+    again builds the operators again, with the same parameters. ``name_scope``, by default the class's name
+    such as ``my_net``, is the prefix of all names it creates.
 
     Parameters
     ----------

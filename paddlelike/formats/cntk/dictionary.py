@@ -1,8 +1,7 @@
 """CNTK's dictionaries as Python values, and back: the bytes of models and checkpoints.
 
-A file is one serialized message. Shapes in it are column-major, so that the elements lie in the C order of
-the shape that numpy has. What CNTK calls Int is an ``int`` here, SizeT is :class:`SizeT`, Double a ``float``,
-Float a ``numpy.float32``.
+A file is one serialized message. Its shapes are column-major: reversed, they are numpy's shapes in C order.
+CNTK's Int is an ``int`` here, SizeT is :class:`SizeT`, Double a ``float``, Float a ``numpy.float32``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """CNTK's files as a format of named tensors: the values of a model-v2, and of a checkpoint's second file.
 
-In a function every parameter and constant is under its uid, which alone identifies it: in CNTK all layers
-call theirs ``W`` and ``b``. In another dictionary an array is under its path:
-``Learners/0/smoothed_gradients/2``.
+A parameter or constant of a function is called by its uid, since all of CNTK's layers use the names ``W`` and
+``b``. In another dictionary an array is called by its path: ``Learners/0/smoothed_gradients/2``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The messages of CNTK's dictionaries, built from the table in ``schema.txt`` at their first use.
 
-The source is CNTK.proto of CNTK 2.7 (proto3). Two things are declared in another way, with the same bytes: a
-map is its repeated entries, so that their order is ours, and packed float elements are ``bytes``, so that
-they become arrays at once.
+The source is CNTK.proto of CNTK 2.7 (proto3). Two declarations differ, with the same bytes: a map is declared
+as repeated entries, to control their order, and packed floats as ``bytes``, to convert them to arrays at
+once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Paddle's combined file: many dense streams, one after the other.
 
-The file holds no names, no count and no index. The variables are in the order of their names, sorted
-as Python strings, so a reader must know the names. It is the form of ``filename=...``,
-``params_filename=...``, ``.pdiparams``, and of values saved to memory.
+The file has no names, count or index. The variables are in the order of their names, sorted as Python
+strings, so a reader must know the names. This is the form of ``filename=...``, ``params_filename=...``,
+``.pdiparams``, and of values saved to memory.
 """
 
 from __future__ import annotations

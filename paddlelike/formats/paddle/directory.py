@@ -1,8 +1,8 @@
 """Paddle's directory of variables: one stream per variable, in a file of the variable's name.
 
-Nothing in a file tells a dense variable from SelectedRows, so that a reader says which one it expects; only
-when it does not know, both are tried. Programs and this package's manifest are not variables, although real
-Paddle's loaders read every file they find.
+A file does not say whether it holds a dense variable or SelectedRows, so a reader passes the kind that it
+expects, or both are tried. Programs and this package's manifest are not variables, although real Paddle's
+loaders read every file they find.
 """
 
 from __future__ import annotations

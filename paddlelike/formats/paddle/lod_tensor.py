@@ -7,7 +7,7 @@ per level        uint64 length of the level in bytes, then that many bytes of ui
 the tensor part  see :mod:`paddlelike.formats.paddle.tensor_desc`
 ===============  =======================================================================
 
-Little-endian, no padding, no magic number, no checksum. What ``float32 [2, 3]`` looks like::
+Little-endian, without padding, magic number or checksum. For example, ``float32 [2, 3]``::
 
     00000000 00000000 00000000          LoD version 0, 0 levels
     00000000 06000000                   tensor version 0, TensorDesc of 6 bytes
@@ -137,7 +137,7 @@ def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[in
 def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Buffer]:
     """Return the stream as buffers: the header, then the array's own memory, not copied.
 
-    ``dtype`` is the element type where the array alone does not determine it (uint16 is taken for BF16).
+    ``dtype`` is the element type if the array does not determine it; uint16 is saved as BF16.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Recognize Paddle's two streams and its programs by their first bytes; they have no magic number.
 
-Used where a wrong file must be told from a damaged one. What a stream means is decoded by
-:mod:`~paddlelike.formats.paddle.lod_tensor` and :mod:`~paddlelike.formats.paddle.selected_rows`.
+This distinguishes wrong files from damaged ones. :mod:`~paddlelike.formats.paddle.lod_tensor` and
+:mod:`~paddlelike.formats.paddle.selected_rows` decode the streams.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def find_dense_part(head: bytes) -> int | None:
 def is_selected_rows(head: bytes, source: Source | None = None) -> bool:
     """Return whether a stream of SelectedRows begins with ``head``.
 
-    If the row ids fill ``head``, the tensor part lies behind it, and the stream is only recognized with
+    If the row ids fill ``head``, the tensor part comes after it, and the stream is only recognized with
     ``source``.
     """
     rows = int.from_bytes(head[4:12], _ENDIAN)

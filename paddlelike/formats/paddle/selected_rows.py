@@ -8,8 +8,8 @@ int64            height of the whole matrix
 the tensor part  see :mod:`paddlelike.formats.paddle.tensor_desc`
 ===============  =====================================================
 
-Nothing in the file distinguishes it from a dense variable: the variable's declared type decides. The number
-of row ids and the rows of the tensor may differ: a distributed table has room for more rows.
+The file itself cannot be distinguished from a dense variable; the variable's declared type decides. The
+tensor may have more rows than there are row ids, since a distributed table has room for more.
 """
 
 from __future__ import annotations

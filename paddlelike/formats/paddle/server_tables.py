@@ -7,10 +7,10 @@
 ``001/part-SSS.gz``      dense table 1: a line for each element, one parameter after another
 =======================  =======================================================================
 
-A line of a sparse table (``SparseAccessor``) has an id, the slot, the days unseen, the score of what
-the next delta would save, shows and clicks; then the first number of the row and what its rule keeps of
-it; then the other numbers and what it keeps of them. The last two are missing until the id's score
-reaches ``embedx_threshold``. No file says how wide a row is, nor by which rule it is trained:
+A line of a sparse table (``SparseAccessor``) has an id, the slot, the days unseen, the score of the id's
+changes since the last delta, shows and clicks; then the first number of the row and its optimizer state; then
+the other numbers and their state. These are missing until the id's score reaches ``embedx_threshold``. The
+width and the rule must be guessed from the number of values:
 
 =======================  =====================  ===============================  ==================
 rule                     of the first number    of the others                    numbers in all
@@ -90,9 +90,9 @@ class ServerTables(FolderFormat):
     """Tables of Paddle 2's servers. Table 000 is called ``000``, its shows, clicks and days ``000_counts``.
 
     Its state has the names of a growing table's state where Fluid's optimizers keep the same values
-    (``000_moment1_0``, ``000_moment2_0``, ``000_moment_0``). The powers of Adam's betas, one pair per
-    row, are ``000_beta_pows``; slot and score are ``000_stats``. Where width and rule do not follow from
-    the numbers, ``000_columns`` holds all of them.
+    (``000_moment1_0``, ``000_moment2_0``, ``000_moment_0``). The powers of Adam's betas, one pair per row,
+    are ``000_beta_pows``; slot and score are ``000_stats``. If width and rule do not follow from the count,
+    ``000_columns`` holds all numbers.
 
     Parameters
     ----------

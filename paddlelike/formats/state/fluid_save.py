@@ -1,8 +1,8 @@
 """The state that ``fluid.save`` writes: two state files and a program whose names share a prefix.
 
 ``PREFIX.pdparams`` holds the parameters, ``PREFIX.pdopt`` every other persistable variable of training, and
-``PREFIX.pdmodel`` the program, which is not this format's concern. The folder that the format works on is
-the files whose names begin with the prefix, under what follows the prefix: see :class:`PrefixedFolder`.
+``PREFIX.pdmodel`` the program, which this format ignores. The format works on a :class:`PrefixedFolder`: the
+files whose names begin with the prefix, called by the rest of their names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state file, ``.pdparams`` or ``.pdopt``: a pickle of names to arrays.
 
-``fluid.save`` of 1.8 pickles ``{name: ndarray}`` by protocol 2. The writer gives the very bytes that
-result from numpy 1.x; numpy 2 names its modules differently, and Paddle 1.8 could not open that. Paddle 2
-has more forms, which are read: see :class:`StateContents`.
+``fluid.save`` of 1.8 pickles ``{name: ndarray}`` by protocol 2. The writer gives the bytes of numpy 1.x,
+because Paddle 1.8 cannot open pickles with numpy 2's module names. More forms, of Paddle 2, are read: see
+:class:`StateContents`.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class StateContents(NamedTuple):
 def decode(buffer: Buffer) -> StateContents:
     """Parse a state file. Nothing in it is executed, and the elements are not read yet.
 
-    Accepts the pickles of Fluid 1.x (Python 2 and 3) and of Paddle 2: arrays, pairs of name and array,
-    tensors pickled as ``eval('data', ...)``, names kept apart, arrays cut into pieces.
+    It accepts the pickles of Fluid 1.x (Python 2 and 3) and of Paddle 2: arrays, pairs of name and array,
+    tensors pickled as ``eval('data', ...)``, a separate table of names, arrays cut into pieces.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def decode(buffer: Buffer) -> StateContents:
 
 
 def encode(values: Mapping[str, Array], plain: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Buffer]:
-    """Encode ``values`` in their order as a state file, whose pieces are made when they are needed.
+    """Encode ``values``, in their order, as a state file. Return its pieces lazily.
 
-    ``plain`` are values that are not arrays: they follow.
+    ``plain`` are further values that are not arrays; they come last.
 
     Raises
     ------

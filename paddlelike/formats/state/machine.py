@@ -65,7 +65,8 @@ class Machine(pickle._Unpickler):
     """The unpickler of the standard library in Python; every step that names, calls or fills objects is
     replaced.
 
-    Its memo is a dict, so that an index in the file takes no memory. Texts and bytes are views of the file.
+    Its memo is a dict, so that a large index in the file does not take memory. Texts and bytes are views of
+    the file.
     """
 
     stack: list[Any]

@@ -1,7 +1,7 @@
 """Pickles of plain values, and of references to classes and functions that need not exist here.
 
-Python's own pickler imports what it refers to. This writer puts down the name alone, so that a file can name
-a class of another system. Protocol 2: every Python from 2.3 on reads it.
+Python's own pickler imports the classes it refers to. This writer writes only names, so a file can name a
+class of another system. Every Python from 2.3 on reads its protocol 2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Instance:
 
 
 def encode_plain(value: object) -> bytes:
-    """Return the pickle of a value: of numbers, texts, None, tuples, lists, dicts, references and instances.
+    """Return the pickle of a value made of numbers, texts, None, tuples, lists, dicts, references and
+    instances.
 
     Raises SaveError for any other value.
 

@@ -1,9 +1,9 @@
 """A reader for the part of pickle that holds plain data and numpy arrays. It executes nothing.
 
-Python's own Unpickler, even with a restricted ``find_class``, allocates what the file claims (a memo
-index of four bytes makes a table of gigabytes) and passes crafted states to numpy's constructors.
-This one is the standard library's machine in Python with other steps: a global is a name in a table of plain
-functions, and an array is dtype, shape and a view of its bytes until it is read.
+Python's own Unpickler, even with a restricted ``find_class``, allocates what the file claims (a memo index of
+four bytes makes a table of gigabytes) and passes crafted states to numpy's constructors. This reader is the
+standard library's Python unpickler with other steps: a global is looked up in a table of plain functions, and
+an array is dtype, shape and a view of its bytes until it is read.
 
 The opcodes of protocols 0 to 5 are described in the standard library's ``pickletools``. Byte
 strings of Python 2 become str by latin1, as Paddle reads them.

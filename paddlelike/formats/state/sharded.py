@@ -1,9 +1,9 @@
 """The directory that ``paddle.distributed.save_state_dict`` writes: pieces of tensors from several processes.
 
-``ID.metadata`` is a pickle that tells where in the whole each piece is, and in which file. ``RANK_ID.distcp``
-is a pickle of the pieces of one process by the keys of the tensors, ``RANK_ID.safetensors`` the same as a
-safetensors file. A second checkpoint of a directory has a higher ID: the highest is read. Tensors of nested
-dicts are called by their paths: ``model/weight``.
+``ID.metadata`` is a pickle with the file and the position of each piece. ``RANK_ID.distcp`` is a pickle of
+one process's pieces by the keys of the tensors; ``RANK_ID.safetensors`` is the same as a safetensors file. A
+second checkpoint in a directory has a higher ID; the highest is read. Tensors of nested dicts are called by
+their paths: ``model/weight``.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ _LATIN1: Final = object()  # the key of the text "latin1", which the pickler rem
 class StateWriter:
     """Writes ``{name: array}`` as CPython's C pickler does for numpy 1.x, by protocol 2.
 
-    The pickler remembers objects by identity, and CPython keeps one object for every text of one
-    character and for every byte string of none or one byte: those are remembered by value here.
+    The pickler's memo compares objects by identity. CPython has a single object for each text of one
+    character and for each byte string of at most one byte, so these are compared by value here.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Program -> ProgramDesc, Paddle's protobuf encoding of a program.
 
-A part that was decoded from a message and has not changed since is written as that message, so that
-operators and fields of other Paddle versions are kept.
+An unchanged part that was decoded from a message is written as that message, so that operators and fields of
+other Paddle versions are kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Check the nesting of the blocks of a decoded program, before other code walks through them.
 
-Operators run blocks, and blocks use the variables of outer blocks. Layers build a tree of a few levels. A
-file may contain cycles, thousands of levels, or blocks that each level runs twice, which leads to 2**levels
-visits.
+Layers build a tree of blocks with a few levels. A file may contain cycles, thousands of levels, or blocks
+that each level runs twice, which means 2**levels visits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The messages of a saved program (``__model__``, ``.pdmodel``), built from the table in ``schema.txt``.
 
-Paddle's framework.proto is proto2, package ``paddle.framework.proto``; all repeated integers are
-unpacked. The table covers 1.8 and 2.x together: their field ids do not clash.
+Paddle's framework.proto is proto2, package ``paddle.framework.proto``; repeated integers are unpacked. The
+table covers both 1.8 and 2.x, whose field ids do not clash.
 """
 
 from __future__ import annotations

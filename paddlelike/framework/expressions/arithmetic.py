@@ -1,7 +1,7 @@
 """Python's operators on variables: ``x + y``, ``2 * x``, ``x < y``, ``x.astype("int64")``.
 
-As in Fluid, a number combined with a variable becomes one ``scale`` operator where the formula allows it,
-and a filled tensor otherwise. Results are named ``tmp_0``, ``tmp_1``, ...
+As in Fluid, a number beside a variable becomes a ``scale`` operator if the formula allows it, otherwise a
+filled tensor. Results are named ``tmp_0``, ``tmp_1``, ...
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def negate(variable: Variable) -> Variable:
 def combine(left: Variable, right: Any, type: str, *, reverse: bool = False) -> Variable:  # noqa: A002
     """Append the operator ``type`` of ``left`` and a variable or a number. Return its output.
 
-    ``reverse`` swaps the two operands. Raises GraphError when ``right`` is neither, and for a fraction beside
-    a variable of integers.
+    ``reverse`` swaps the operands. Raises GraphError when ``right`` is neither a variable nor a number, and
+    for a fraction beside a variable of integers.
     """
     if isinstance(right, numbers.Number | np.generic):
         value = _to_float(left, right, type)

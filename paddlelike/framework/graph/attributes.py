@@ -22,9 +22,9 @@ def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of an operator: the given ones, converted to their types, and defaults for the
     rest.
 
-    ``given`` may hold attributes of :data:`COMMON_ATTRS`; an attribute that Paddle's operator does not have
-    is dropped, as Fluid does. Both parts are in the order in which Fluid declares them. Raises EnforceNotMet
-    for a wrong type and for a missing attribute that has no default.
+    ``given`` may hold attributes of :data:`COMMON_ATTRS`; like Fluid, this drops attributes that Paddle's
+    operator does not have. Both parts are in the order of Fluid's declaration. Raises EnforceNotMet for a
+    wrong type and for a missing attribute without a default.
     """
     attrs, defaults = {}, {}
     for name in op.attr_order:

@@ -1,7 +1,7 @@
 """A block: variables by name and operators in order. Inner blocks can use the variables of outer blocks.
 
-Every change of a program goes through :meth:`Block.append_op` (or its siblings for other positions) and
-:meth:`Block.create_var`; both check first and change nothing when a check fails.
+Every change of a program goes through :meth:`Block.append_op` (or its variants for other positions) and
+:meth:`Block.create_var`; when a check fails, both leave the program unchanged.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Block(Versioned):
     def create_var(self, **kwargs: Any) -> Variable:
         """Create a variable in this block; the arguments are as for :class:`Variable`.
 
-        With ``initializer=`` the operator that gives it its value is appended to this block. Raises
-        GraphError when the block has a variable of that name with another shape or type.
+        With ``initializer=``, the operator that sets its value is appended to this block. Raises GraphError
+        when the block has a variable of that name with another shape or type.
         """
         variable = self._put(Variable(self, **kwargs))
         if kwargs.get("initializer") is not None:

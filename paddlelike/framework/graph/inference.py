@@ -113,8 +113,8 @@ def _collect_names(given: object) -> list[str]:
 def collect_input_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str, list[str]]:
     """Return names by input slot. As in Paddle, all slots of the operator are present if any input is given.
 
-    Raises GraphError for a missing input and for several variables in a slot that takes one, TypeError for
-    anything but variables and names.
+    Raises GraphError for a missing input or several variables in a slot for one, TypeError for anything but
+    variables and names.
     """
     if given is None and not any(not slot.optional for slot in cls.input_slots):
         return {}

@@ -1,9 +1,9 @@
 """The order in which Fluid 1.8 writes variables and attributes: the order of a GNU C++ hash table.
 
-Fluid keeps the variables of a block and the attributes of an operator in a ``std::unordered_map`` each. Its
-order depends on the names and on the order of insertion: elements of one bucket stand together, the latest
-first, and the buckets likewise, by their first use. The hash is MurmurHash64A (Austin
-Appleby, public domain).
+Fluid keeps the variables of a block, and the attributes of an operator, in a ``std::unordered_map``. Its
+order depends on the names and on the order of insertion. The elements of one bucket are neighbours, the
+latest first; the bucket with the latest first use comes first. The hash is MurmurHash64A (Austin Appleby,
+public domain).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]
     """Return the attributes of an operator in the order in which Fluid writes them.
 
     ``names`` are in the order of insertion into the first hash table. ``passes`` is the number of tables:
-    whenever a program is read from a message, its attributes are inserted into a new table, those that
-    name blocks last.
+    each time a program is read from a message, its attributes are inserted into a new table, with attributes
+    that name blocks last.
     """
     order = list(names)
     if _CALLSTACK not in order and _BEFORE_CALLSTACK in order:

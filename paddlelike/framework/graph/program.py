@@ -326,11 +326,11 @@ class Program(EncodedState, Roles, Displayed):
     ) -> object:
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
-        A block of more than 150 operators is shown as its layers; ``level="variables"`` shows everything, and
-        ``"layers"``, ``"chains"`` and ``"blocks"`` show less each time; ``"blocks"`` draws equal blocks of
-        layers as one node. With ``path`` the picture is also written there, as ``.svg``, ``.png``, ``.pdf``
-        or ``.dot``. A ``.png`` or ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the
-        forward part alone is ``program.clone(for_test=True).plot()``.
+        By default a block of more than 150 operators is shown as its layers. ``level="variables"`` shows
+        everything; ``"layers"``, ``"chains"`` and ``"blocks"`` show less and less, and ``"blocks"`` draws
+        equal blocks of layers as one node. With ``path`` the picture is also written there, as ``.svg``,
+        ``.png``, ``.pdf`` or ``.dot``. A ``.png`` or ``.pdf`` needs Graphviz. ``only_operators`` leaves out
+        the variables; for the forward part alone use ``program.clone(for_test=True).plot()``.
 
         Parameters
         ----------

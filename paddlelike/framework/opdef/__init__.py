@@ -21,12 +21,12 @@ the backward pass call plain functions only.
         @staticmethod
         def backward(x, y, d_out, *, x_num_col_dims, y_num_col_dims) -> tuple[Array, Array]: ...
 
-Arrays go by position in the order of the slots, attributes by keyword, and only those attributes that
-the function's signature names. An operator whose functions read more than three attributes declares them
-once as a class instead, and its functions take one keyword ``attrs`` (see :mod:`.attributes`). A slot
-written ``"X*"`` takes several variables (the function gets a list), ``"Y?"`` may be absent (the function
-gets None). A function with one output slot returns the value itself; with several, a tuple in slot order,
-None for a slot it leaves alone.
+A function gets arrays by position, in the order of the slots, and those attributes that its signature names
+by keyword. An operator whose functions read more than three attributes declares them as a class, and its
+functions take one keyword ``attrs`` (see :mod:`.attributes`). A slot ``"X*"`` takes several variables (the
+function gets a list); a slot ``"Y?"`` may be absent (the function gets None). A function with one output slot
+returns the value itself. With several slots it returns a tuple in their order, with None for a slot that gets
+no value.
 
 Modules: ``slots`` (slots and arguments), ``attributes``, ``gradient``, ``context`` (what a kernel sees of
 the run), ``definition`` (the class), ``table`` and ``registry`` (look-up), ``remote`` (operators between

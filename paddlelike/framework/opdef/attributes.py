@@ -7,8 +7,8 @@ An operator with up to three attributes lists them in a table, and its functions
     @staticmethod
     def infer(x: Spec, *, axis: int) -> Spec: ...
 
-An operator with more of them declares them once, as the fields of a class; its functions take one keyword
-``attrs``, an instance, which is made when the operator is appended to a program and when a plan is bound:
+An operator with more attributes declares them as the fields of a class; its functions take an instance as the
+keyword ``attrs``. Instances are made when the operator is appended to a program and when a plan is bound:
 
     class PoolAttrs(Attrs):
         ksize: list[int] = Ints()

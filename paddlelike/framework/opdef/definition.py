@@ -190,9 +190,9 @@ class OpDef:
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         """Return a shorter kernel for one operator of a program, or None; it takes the same arrays.
 
-        ``variables`` holds the declared variable of each input slot, or None for an absent one and for a slot
-        of several. A kernel may rely on kind and dtype, but not on the shape: feeds may have fewer dims. The
-        results must have the bits of ``forward``.
+        ``variables`` holds the declared variable of each input slot, or None for an absent slot or a slot of
+        several variables. A kernel may rely on kind and dtype, but not on the shape, since feeds may have
+        fewer dims. The results must have the bits of ``forward``.
         """
         return None
 
@@ -200,8 +200,8 @@ class OpDef:
     def make_overwriting_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
         """Return a kernel that writes the only result of an operator over one of its inputs, or None.
 
-        It takes that array, which has no later use, and then the arguments of ``forward``. It returns False
-        and changes nothing if the result has another shape, dtype or memory layout. The results must have the
+        It takes that array, which is not used later, then the arguments of ``forward``. It returns False and
+        changes nothing if the result has another shape, dtype or memory layout. The results must have the
         same bits.
         """
         return None
@@ -215,8 +215,8 @@ class OpDef:
     def make_group_kernel(cls, keywords: Mapping[str, Any]) -> GroupKernel | None:
         """Return a function that runs several operators of this type with these keywords at once, or None.
 
-        Only for operators whose outputs are all inputs changed in place. It returns False and changes nothing
-        if the values require that the operators run one by one. The results must have the same bits.
+        This is only for operators whose outputs are all inputs changed in place. The function returns False
+        and changes nothing if the operators must run one by one. The results must have the same bits.
         """
         return None
 
@@ -231,9 +231,9 @@ class OpDef:
     def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
         """Return a kernel that returns SelectedRows where ``forward`` returns a dense array, or None.
 
-        The rows are sorted and unique; missing rows are 0.0 in the dense array, and the others have its bits.
-        Inputs without a declared table may be such rows themselves. The kernel may still return the dense
-        array.
+        The rows are sorted and unique. The dense array has 0.0 in missing rows and the same bits in the
+        others. Inputs without a declared table may be such rows themselves. The kernel may still return the
+        dense array.
         """
         return None
 
@@ -288,8 +288,8 @@ class OpDef:
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return the operators that compute the gradients of ``op``, every gradient named ``<name>@GRAD``.
 
-        Override it where the gradient of an operator is other operators (scale, sum, cast). Raises
-        GraphError when there is no operator ``<type>_grad``.
+        Override it if other operators compute the gradient (scale, sum, cast). Raises GraphError if
+        ``<type>_grad`` is not registered.
         """
         grad = OPERATORS.get(cls.type + "_grad")
         if grad is None:

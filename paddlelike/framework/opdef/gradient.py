@@ -14,15 +14,14 @@ OWN: Final = "own"  # see Gradient
 class Gradient:
     """The rule by which ``<type>_grad`` is derived from an operator.
 
-    ``inputs``: the slots that ``backward`` takes, by position. Each is a slot of the operator, or an
-    output slot with ``@GRAD``; a mark such as ``"Mean?"`` replaces the mark that the operator declares.
-    ``outputs``: the slots it returns, by default the gradient of every forward input slot in order.
-    ``lod``: the slot whose LoD level the gradients get, or OWN for the level of each gradient's variable.
-    ``lod_in_run``: the slot whose LoD the gradients get in a run, if Fluid's kernels take another one (""
-    for none). ``shapes_of``: the slots whose shape and dtype alone ``backward`` reads. ``traceable``: see
-    :class:`OpDef`; without it, compiled programs differentiate the operator's formula. ``views``: whether
-    gradients may share memory with arguments of ``backward``; None means the same as for the operator's
-    outputs.
+    ``inputs`` are the slots that ``backward`` takes, by position. Each is a slot of the operator, or an
+    output slot with ``@GRAD``; a mark such as ``"Mean?"`` replaces the operator's mark. ``outputs`` are the
+    slots it returns, by default the gradient of every forward input slot in order. ``lod`` is the slot whose
+    LoD level the gradients get, or OWN for the level of each gradient's variable. ``lod_in_run`` is the slot
+    whose LoD the gradients get in a run, if Fluid's kernels take another one ("" for none). Of the slots in
+    ``shapes_of``, ``backward`` reads only shape and dtype. Unless it is ``traceable`` (see :class:`OpDef`),
+    compiled programs differentiate the operator's formula. ``views`` says whether gradients may share memory
+    with arguments of ``backward``; None means the same as for the operator's outputs.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ class OperatorTable(Generic[Entry]):
     def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
         """Set the function that registers operators when one is looked up.
 
-        ``load_one`` registers the operator of a type; it returns False for a type that it does not know.
-        Then, or without ``load_one``, ``load`` is called once and registers all operators.
+        ``load_one`` registers the operator of a type; it returns False for an unknown type. In that case, or
+        without ``load_one``, ``load`` is called once and registers all operators.
         """
         with self._lock.hold():
             self._load, self._load_one = load, load_one or _know_nothing
@@ -68,8 +68,8 @@ class OperatorTable(Generic[Entry]):
     def _ensure_loaded(self) -> None:
         """Call the loader unless it was called before; other threads wait for it.
 
-        A look-up that the loader itself makes finds what is registered so far. A loader that fails is
-        called again by the next look-up.
+        A look-up by the loader itself finds the operators registered so far. After a failure, the next
+        look-up calls the loader again.
         """
         if self._load is None:
             return

@@ -1,7 +1,7 @@
 """The interface between operators of distributed programs and the client that carries them out.
 
-The operators are declared in :mod:`paddlelike.ops`; a higher floor implements what they do over the
-network. A kernel finds it through its context: ``find_remote(ctx).send(ctx, values)``.
+The operators are declared in :mod:`paddlelike.ops`; a higher floor implements their work over the network. A
+kernel gets it from its context: ``find_remote(ctx).send(ctx, values)``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Remote(Protocol):
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
         """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
-        Also return how often each id was shown so far, -1 for ids with rows.
+        Return also the number of shows of each id so far, -1 for ids with rows.
         """
 
     def serve(self, ctx: Context) -> None:

@@ -172,10 +172,7 @@ class Context(Protocol):
         """
 
     def reveal(self, snapshot: Any) -> None:
-        """Give gradients of earlier operators the values from before a block overwrote them.
-
-        Nothing happens when no value was overwritten.
-        """
+        """Give gradients of earlier operators the values from before a block overwrote them."""
 
     def restore(self, snapshot: Any) -> None:
         """Put the values of a snapshot back."""

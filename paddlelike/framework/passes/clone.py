@@ -41,8 +41,8 @@ def copy(program: Program, *, tables: int = 1) -> Program:
 def copy_for_test(program: Program) -> Program:
     """Return the forward part in test mode: no backward, update or learning-rate operators.
 
-    As in Fluid, nothing is left out of a program without the gradient of a loss: for example after
-    ``gradients``, or with a schedule but no minimize.
+    As in Fluid, a program without the gradient of a loss is copied whole: for example after ``gradients``, or
+    with a schedule but without ``minimize``.
     """
     clone = copy(program, tables=5)
     clone._seed = 0

@@ -1,10 +1,10 @@
 """``fluid.framework.IrGraph``: a program's block 0 as a graph of operators and variables, for passes.
 
-Each operator is a node, and each value that a variable takes in turn: one before any operator writes it, and
-one for each that does. A control variable has no value; it stands between two operators whose order matters.
+Each operator is a node. A variable has one node for its value before any operator writes it, and one for each
+operator that writes it. A control variable has no value; it fixes the order of two operators.
 
-:meth:`IrGraph.to_program` orders the operators as Fluid 1.8.5 does: an operator follows those whose results
-it reads, and apart from that the one that was created first comes first.
+:meth:`IrGraph.to_program` orders the operators like Fluid 1.8.5: an operator follows the operators whose
+results it reads; otherwise the order of creation counts.
 
 Parameters
 ----------

@@ -33,7 +33,7 @@ class _Twin:
         """Warn, once, when the script runs the original in place of its clone, or the clone in place of the
         original.
 
-        A program that trains nothing may run some times before the other one does.
+        A program that does not train may run a few times before the other one runs.
         """
         self.runs += 1
         other = self.program()

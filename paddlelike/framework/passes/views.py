@@ -95,7 +95,7 @@ def find_needed_ops(
     """Return the indexes of the operators of ``block`` on which ``targets`` and the operators ``kept``
     depend.
 
-    An operator needs every earlier writer of each variable it reads; a fed variable needs none.
+    An operator needs every earlier operator that writes a variable it reads, unless the variable is fed.
     """
     needed: set[int] = set()
     wanted = targets - fed

@@ -1,8 +1,8 @@
 """A saved function of CNTK as a plain graph: blocks expanded, and primitive functions in order.
 
-A layer is saved as a block: the functions in it read placeholders, which the block maps to values. Here every
-input of a function is resolved: an input, a parameter, a constant, or an output ``<uid>_Output_<index>`` of
-another primitive function.
+A layer is saved as a block: the functions in it read placeholders, which the block maps to values. Here
+placeholders are replaced: every input of a function is an input of the model, a parameter, a constant, or an
+output ``<uid>_Output_<index>`` of another primitive function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The learners of CNTK that Paddle lacks, as optimizers.
 
-Each turns the gradient into a step by operators of Paddle, which ``sgd`` subtracts, so that the program runs
-in Paddle too. CNTK adds up the gradients of a minibatch and divides the rate by its size ``N``: the state
-belongs to ``g = N * gradient``, and ``batch_size`` is part of the formula.
+Each computes a step by Paddle's operators, and ``sgd`` subtracts it, so that the program runs in Paddle too.
+CNTK adds up the gradients of a minibatch and divides the rate by its size ``N``. So in these formulas ``g = N
+* gradient``, and the optimizers need ``batch_size``.
 
 ================ ========================================================= ===============================
 learner          state of a parameter                                      step
@@ -260,7 +260,7 @@ class FSAdagradLearner(_Learner):
 def _average(average: Variable, value: Variable, decay: float) -> None:
     """Set ``average`` to ``decay * average + (1 - decay) * value``.
 
-    CNTK computes ``1 - decay`` in float32: for its own default of FSAdaGrad that is 0.2 % off.
+    CNTK computes ``1 - decay`` in float32, which is 0.2 % off for FSAdaGrad's default.
     """
     kept = layers.scale(average, scale=decay)
     rest = float(np.float32(1) - np.float32(decay))

@@ -1,6 +1,6 @@
 """CNTK's operations: their numbers in files, and their names.
 
-The numbers come from PrimitiveOpType in CNTK 2.7, which adds numbers and never changes them.
+The numbers come from PrimitiveOpType in CNTK 2.7; CNTK never changes existing numbers.
 """
 
 from __future__ import annotations

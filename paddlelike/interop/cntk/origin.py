@@ -1,7 +1,7 @@
 """The CNTK function that an imported program came from, so that an export writes it with the scope's values.
 
 So networks can go back to CNTK even if their loops through time cannot be translated. The unchanged part of a
-program stays the functions that it was; other operators are translated.
+program is exported as its original functions; other operators are translated.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def find_origin(
 ) -> dict[str, Any] | None:
     """Return the original CNTK function of a program, with the values of the scope.
 
-    Return None where the program was not read from one, has been changed, or other inputs or outputs are
-    meant. Raises NotInitializedError when a parameter holds no value.
+    Return None if the program does not come from CNTK, has changed, or is exported with other inputs or
+    outputs. Raises NotInitializedError when a parameter does not have a value.
     """
     origin: dict[str, Any] = program.__dict__.get("_cntk_origin", {})
     if not origin or origin["version"] != program._version:
@@ -72,8 +72,8 @@ def find_origin(
 def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
     """Return the unchanged part of ``program``, which is the part of ``source`` that is exported.
 
-    Return None where ``source`` was not read from a CNTK function. Raises NotInitializedError when a
-    parameter holds no value.
+    Return None if ``source`` does not come from CNTK. Raises NotInitializedError when a parameter does not
+    have a value.
     """
     origin: dict[str, Any] = source.__dict__.get("_cntk_origin", {})
     if not origin:

@@ -63,10 +63,10 @@ def export_cntk(
 ) -> CntkReport:
     """Write a model for prediction as a model-v2 of CNTK 2, all of it or nothing.
 
-    ``cntk.Function.load`` opens it. Parameters have their names here as names and as uids. CNTK computes with
-    real numbers: inputs of int64 are fed as float32 there. A first dim of -1 is the samples, with a LoD the
-    steps of sequences; all other dims must be known. A program of ``import_cntk`` becomes the function that
-    it was, with the values of the scope; operators that were added are translated.
+    ``cntk.Function.load`` opens it. Parameters keep their names, as names and as uids. CNTK computes with
+    real numbers, so inputs of int64 are fed as float32 there. A first dim of -1 becomes the samples or, with
+    a LoD, the steps of sequences; all other dims must be known. A program of ``import_cntk`` becomes its
+    original function again, with the values of the scope; added operators are translated.
 
     Parameters
     ----------

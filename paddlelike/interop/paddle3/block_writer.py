@@ -1,6 +1,6 @@
 """Translate a program into one of Paddle 3: the values of variables, and operators by the table.
 
-The table of operators is the reader's, taken from right to left.
+The reader's table of operators is used in reverse.
 """
 
 from __future__ import annotations

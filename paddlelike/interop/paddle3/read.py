@@ -1,8 +1,8 @@
 """A program of Paddle 3 -> ProgramDesc, as Paddle 2.6 would have written it.
 
-Paddle 3 numbers values where a ProgramDesc names variables; sizes and axes are values too. A constant that is
-an attribute in a ProgramDesc is folded into its operator; other constants become operators where they are
-first read. Anything else is an error that names it. Format: ``paddle/fluid/pir/serialize_deserialize`` of
+Paddle 3 numbers values, while a ProgramDesc names variables; sizes and axes are values too. A constant that
+is an attribute in a ProgramDesc is folded into its operator; other constants become operators before their
+first use. Anything else is an error that names it. Format: ``paddle/fluid/pir/serialize_deserialize`` of
 Paddle.
 """
 

@@ -237,8 +237,8 @@ def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str
 def _complete_strides(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
     """Record which bounds are known; otherwise Fluid 1.8 and Paddle 2 end with a segmentation fault.
 
-    With a negative step, a start past the end becomes -1, the last element: Paddle 2 starts elsewhere from a
-    greater number. An end before the first element becomes -1; in Paddle 3 it is below every dim.
+    With a negative step, a start past the last element becomes -1, since Paddle 2 would start elsewhere. An
+    end before the first element becomes -1; in Paddle 3 it is a number below every dim.
     """
     attrs["infer_flags"] = [1 if len(inputs) == 1 else -1] * len(attrs.get("axes", []))
     dims = block.find_type(inputs["Input"][0]).shape if inputs.get("Input") else []

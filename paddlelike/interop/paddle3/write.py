@@ -1,6 +1,6 @@
 """A program for prediction as a program of Paddle 3 (PIR, written as JSON), which Paddle 3 runs.
 
-Here are the parts that the table of operators does not cover: constants, branches, loops and arrays. Unknown
+This module writes what the table of operators does not cover: constants, branches, loops and arrays. Unknown
 operators, and attributes that Paddle 3 lacks, are refused by name.
 """
 

@@ -76,7 +76,7 @@ def encode_entry(
 def decode_checkpoint(found: Manifest, path: str) -> Checkpoint:
     """Return the checkpoint that a manifest in the directory ``path`` describes.
 
-    Raises LookupError, TypeError or ValueError for a manifest of something else.
+    Raises LookupError, TypeError or ValueError for any other manifest.
     """
     entry = found.state["checkpoint"]
     step, metric, user, random = (entry[key] for key in ("step", "metric", "user", "random"))

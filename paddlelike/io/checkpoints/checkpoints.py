@@ -212,7 +212,7 @@ class Checkpoints:
     def _choose_base(self) -> str | None:
         """Return the checkpoint with which unchanged files are shared, the last but one.
 
-        So no file is shared by neighbours: one damaged bit leaves every second checkpoint whole.
+        Neighbours never share a file, so one damaged bit leaves every second checkpoint whole.
         """
         has_neighbour = self._keep_last != 1 or self._keep_best > 0
         if has_neighbour and not is_remote(self.root):  # behind URLs it is copied
@@ -294,9 +294,9 @@ class Checkpoints:
     ) -> dict[str, Any] | None:
         """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
 
-        With ``only``, a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
-        ``damaged`` are the damaged checkpoints with their problems; a warning for each names the one that
-        is loaded instead.
+        With ``only``, a damaged checkpoint is an error. ``check`` raises for a checkpoint that must not be
+        loaded. ``damaged`` are the damaged checkpoints with their problems; for each, a warning names the
+        checkpoint that is loaded instead.
         """
         damaged = dict(damaged)
         for checkpoint in candidates:
@@ -445,8 +445,8 @@ class Checkpoints:
     def _remove_all(self, old: Listing, staying: Listing) -> None:
         """Remove checkpoints after a newer one is safe against a power cut.
 
-        Of several checkpoints that stay, the last but one is made safe: the system has usually written
-        it already, so this rarely waits for the disk.
+        Of several remaining checkpoints, the last but one is synced. The system has usually written it
+        already, so this rarely waits for the disk.
         """
         if not old:
             return

@@ -136,7 +136,7 @@ class NumberedCheckpoints(Checkpoints):
     def _tidy(self, newest: int) -> None:
         """Remove numbered checkpoints that are not among the best.
 
-        Checkpoints of a session that keeps all of them stay, and so do copies under other names.
+        Copies under other names stay, and so do checkpoints of a session that keeps all.
         """
         if not self._keeps_all:
             found = self._found

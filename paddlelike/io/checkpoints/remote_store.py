@@ -1,7 +1,8 @@
 """Checkpoints behind URLs, where there are no locks.
 
-A checkpoint is removed in two steps: first its markers, so that it is no longer listed, with a note
-``step-<n>.removed``; its files at the next save, when its readers have probably finished.
+A checkpoint is removed in two steps. First its markers are removed, so that it is no longer listed, and a
+note ``step-<n>.removed`` is written. Its files are removed at the next save, when readers have probably
+finished.
 """
 
 from __future__ import annotations

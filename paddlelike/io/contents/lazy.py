@@ -1,20 +1,19 @@
 """Lazy loads: values that are views of their files, mapped copy-on-write.
 
-Nothing is read before it is used. Training writes into private pages of this process, so the files never
+Elements are read when they are used. Training writes into private pages of this process, so the files never
 change. The limits:
 
-- A process that writes *into* a mapped file changes the values that were not used yet, and one that truncates
-  it ends this process (SIGBUS). Saves of this package do neither: they replace files, so that a mapping keeps
-  the old ones, also after saves into the loaded directory; and where they overwrite files
-  (``keep_generation=True``), they leave the mapped ones alone (``storage.local.filesystem.mapping``). Paddle
-  and tools such as ``rsync --inplace`` write into files: load such files eagerly.
-- A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
-  have open; the others are read.
-- The elements of a file begin after a header, whose 20 to 40 bytes depend on the dims. Where that is
-  not a multiple of the element's size, numpy would copy the array in every single operation; such a value is
-  copied once, when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
-- The first write to a page costs as much as reading three: load eagerly for training, lazily for
-  prediction, inspection, or for using a part.
+- A process that writes *into* a mapped file changes the values that were not used yet; truncating the file
+  ends this process (SIGBUS). Saves of this package replace files, so that a mapping keeps the old ones; with
+  ``keep_generation=True`` they overwrite files, but not mapped ones (``storage.local.filesystem.mapping``).
+  Paddle and tools such as ``rsync --inplace`` write into files: load such files eagerly.
+- A mapping keeps its file open, so only the largest files are mapped, at most a quarter of the limit on open
+  files; the others are read.
+- The elements of a file begin after a header of 20 to 40 bytes, depending on the dims. If that is not a
+  multiple of the element's size, numpy would copy the array in every operation; such a value is copied once,
+  when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
+- The first write to a page costs as much as reading three. So load eagerly for training, lazily for
+  prediction, for inspection, or to use a part.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
 ``__deltas__/emb.RUN.1`` and so on, SelectedRows streams with unique rows in rising order. For a growing table
 all links are SelectedRows streams in the order of the table. A link holds the changed and the new rows, then
-the forgotten ids without values. A replay removes the forgotten rows, sets the existing ones, then appends
-the others. The fact ``rows`` of a link is the number of all rows.
+the forgotten ids without values. A replay removes the forgotten rows, sets existing rows, then appends new
+ones. The fact ``rows`` of a link is the number of all rows.
 
-The file ``emb`` is missing, so a program without chains, such as Paddle, does not load an old value.
+The file ``emb`` itself does not exist, so Paddle, which does not know chains, cannot load an old value.
 
 In the manifest the facts of each file have ``link``::
 

@@ -124,7 +124,7 @@ def load_inference_model(
 
 
 def _declare_integers(program: Program) -> bool:
-    """Declare weights as integers that ``WeightQuantization`` converted to integers; Fluid declares floats.
+    """Declare as integers the weights that ``WeightQuantization`` converted; Fluid declares them as floats.
 
     Return whether there are any.
     """

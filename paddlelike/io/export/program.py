@@ -62,7 +62,8 @@ def append_fetch_ops(
 def _order_variables(program: Program) -> None:
     """Put the variables into the order in which Fluid writes them.
 
-    It prunes, which sorts them, copies them from one hash table to the next, and adds feed and fetch.
+    Fluid prunes, which sorts the variables, copies them from one hash table to the next, and adds feed and
+    fetch.
     """
     for block in program.blocks:
         holders = [name for name in ("feed", "fetch") if name in block.vars]
@@ -173,7 +174,7 @@ def clear_devices(program: Program) -> None:
 def append_scales(program: Program, targets: list[Variable]) -> list[Variable]:
     """Append a ``scale`` by 1 per target and return the outputs, which have the targets' public names.
 
-    A target that already has that name is such an output: the program is a loaded model.
+    In a loaded model, a target that already has that name is such an output.
     """
     block = program.global_block()
     outputs = []

@@ -172,8 +172,8 @@ def load_persistables(
 ) -> LoadReport:
     """Load every persistable variable of a program, main or startup: all of them or none.
 
-    For a program of a parameter server, main or startup, only the server's own rows of the variables are
-    read, from a directory that any number of servers, or a single process, has saved.
+    For a program of a parameter server, main or startup, only the server's own rows are read. Any number of
+    servers, or a single process, may have saved the directory.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -1,8 +1,8 @@
 """Reading for the ``load`` and ``load_combine`` operators of a user's own program.
 
-The operators of a run are read together when the first of them runs: every header first, then all values, so
-that a file that is missing or damaged fails the run before any variable has changed. As in Fluid, a
-variable takes the element type and shape of its file.
+The first operator reads the files of all operators of the run: every header, then all values. So a missing or
+damaged file fails the run before any variable has changed. As in Fluid, a variable takes the dtype and shape
+of its file.
 """
 
 from __future__ import annotations

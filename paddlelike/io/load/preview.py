@@ -50,9 +50,9 @@ def plan_load(
 ) -> LoadPlan:
     """Return the plan of :func:`load_vars` with these arguments. Only headers are read; nothing is changed.
 
-    ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict as
-    ``load_program_state`` returns it. Print the plan to see it. Its ``rules()`` are proposals for variables
-    whose files probably have other names; review them and pass them to the load.
+    ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict from
+    ``load_program_state``. Print the plan to see it. Its ``rules()`` propose files for variables without a
+    file of their name; review them and pass them to the load.
 
     Parameters
     ----------

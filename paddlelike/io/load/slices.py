@@ -33,8 +33,8 @@ def load_slice(
 ) -> Array:
     """Read the rows from ``rows[0]`` up to ``rows[1]``, exclusive, of a saved variable into a new array.
 
-    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read; several threads
-    read a large slice. No program and no executor are needed.
+    Only the file's header (at most 4 kB) and the bytes of these rows are read; several threads read a large
+    slice. A program or an executor is not needed.
 
     Parameters
     ----------

@@ -87,7 +87,8 @@ def make_constant(fill: Fill) -> Array:
 def _fit(step: Step, value: Value) -> Value:
     """Return the value in the declared shape, if the file has another number of axes.
 
-    A number without axes, which Paddle 3 writes, stays as it is: as in Fluid, it is saved in the same bytes.
+    A number without axes, which Paddle 3 writes, keeps its shape, so that it is saved in the same bytes, as
+    in Fluid.
     """
     shape = step.variable.shape
     if step.recipe is None and len(shape) == len(step.held[0].header.shape):

@@ -1,8 +1,8 @@
 """The plan of a load: the outcome for every variable, found from the headers alone.
 
 Making a plan changes nothing. Every header is compared with the program, the rules are applied, and all
-problems are reported at once, with similar names and proposed rules. A hint is added if all names have other
-counters because a network was built twice in one process.
+problems are reported at once, with similar names and proposed rules. A hint explains names that all differ in
+their counters, because a network was built twice in one process.
 """
 
 from __future__ import annotations
@@ -198,8 +198,9 @@ _INTEGERS: Final = {VarType.INT32, VarType.INT64}
 def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
     """Return why a stored tensor does not fit a variable, or None.
 
-    Where Fluid's file differs from Fluid's declaration, the file is right: the seed of ``shuffle_batch`` is
-    declared with the shape [0], and integers from numpy may be int32 instead of int64, or vice versa.
+    In two cases Fluid's own files differ from its declarations, and the file is right: the seed of
+    ``shuffle_batch`` is declared with the shape [0], and integers from numpy may be int32 instead of int64,
+    or vice versa.
     """
     want = variable.shape
     if dtype != variable.dtype and not {dtype, variable.dtype} <= _INTEGERS:

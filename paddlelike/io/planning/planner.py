@@ -40,7 +40,7 @@ def make_plan(
 ) -> LoadPlan:
     """Return the plan of loading ``variables`` from ``contents`` by ``rules``.
 
-    ``find`` returns a variable of the program by its name, also one that is not loaded.
+    ``find`` returns a variable of the program by its name, even one that is not loaded.
     """
     return _Planner(contents, variables, rules, find).plan(strict)
 

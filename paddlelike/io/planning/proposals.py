@@ -28,9 +28,9 @@ def propose(
     """Return proposals of files for variables without one, each used once, in the order of ``wanted``.
 
     These are tried in turn: names that differ only in their counters, in order; names that differ only by a
-    prefix; the only pair of a shape and kind (weight, bias, velocity ...); the only pair of a shape; and if
-    all remaining files have the same shapes in the same order as the variables, that order. A single number,
-    such as the learning rate of another schedule, is known by its name only.
+    prefix; the only pair with a shape and kind (weight, bias, velocity ...); the only pair with a shape; and
+    the given order, if all remaining files have the shapes of the variables in that order. A single number,
+    such as the learning rate of another schedule, is matched only by its name.
     """
     found: dict[str, Proposal] = {}
     left = {file.name: file for file in unused}

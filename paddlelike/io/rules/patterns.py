@@ -1,10 +1,10 @@
 r"""Regular expressions whose match always ends in bounded time, for patterns from untrusted files.
 
 Python's ``re`` backtracks, and a short expression can take exponential time: ``(a|a)*b`` doubles it with
-every letter. Here every step of the expression is tried at most once at every position of the name, so that
-the time is bounded by the product of their lengths. Alternatives are tried in the order of ``re``, so the
-groups are the same. Features that do not allow this are refused: lookahead and lookbehind, references to
-groups, flags; also expressions of more than 1000 steps.
+every letter. Here every step of the expression is tried at most once at every position of the name, so the
+product of their lengths bounds the time. Alternatives are tried in the order of ``re``, so the groups are the
+same. Features that do not allow this are refused: lookahead and lookbehind, references to groups, flags.
+Expressions of more than 1000 steps are refused too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 r"""Rules that map names of a checkpoint to variables of a program, and change values.
 
-A pattern is a name in which ``*`` stands for any text and ``?`` for one character; with ``re:`` in front it
-is a regular expression, of a kind that always ends (see :mod:`paddlelike.io.rules.patterns`). In a target,
-wildcards stand for the matched texts, in their order (groups as ``\1``). Rules are plain data: they are saved
-as JSON, one rule a line, and nothing in such a file is executed.
+A pattern is a name in which ``*`` stands for any text and ``?`` for one character; after ``re:`` it is a
+regular expression (see :mod:`paddlelike.io.rules.patterns`). In a target, wildcards stand for the matched
+texts, in their order (groups as ``\1``). Rules are plain data: they are saved as JSON, one rule per line, and
+nothing in such a file is executed.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def find_idle(
 ) -> Iterator[str]:
     """Yield a line for every rule that matches none of ``theirs``, the names of the files.
 
-    ``ours`` are the names of the program that is loaded into, which finds missing full names itself.
+    ``ours`` are the names of the program; a missing full name is reported elsewhere.
 
     >>> print(*find_idle(Rules().skip("fc1_*"), ["fc_1.w_0"]))
     skip: 'fc1_*' matches no variable; the name most like it is 'fc_1.w_0'

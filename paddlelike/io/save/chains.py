@@ -62,9 +62,9 @@ class ChainWriter:
     """The chains of one save.
 
     When the chain ends in 128 links of one level, these and the new link are folded into one, as in a
-    log-structured store: a changed row is written once more in 128 saves, and a load opens few files. All
-    links are folded when there are more than 256, or when their bytes exceed half of the whole value's. If
-    that saves too little, the variable is written whole, as the first link of a new chain.
+    log-structured store. So a changed row is written once more in 128 saves, and a load opens few files. All
+    links are folded when there are more than 256, or when they have more than half the bytes of the whole
+    value. If folding saves too little, the variable is written whole, as the first link of a new chain.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class ChainWriter:
     def place(self, item: Item, more: Mapping[str, Any], *, shares: bool = True) -> Place | None:
         """Choose the destination of a variable, and pass a link with a copy of its rows to the transaction.
 
-        Return None for a variable in a file of its own name. Without ``shares`` no chain of a base is
+        Return None for a variable in a file of its own name. Only with ``shares`` is a chain of a base
         continued. ``more`` are further facts for each link. ``shards`` says that the table is sharded by id,
         with room for more rows.
         """

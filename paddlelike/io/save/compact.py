@@ -22,7 +22,7 @@ from paddlelike.storage.options import SaveOptions
 def compact(dirname: str | os.PathLike[str]) -> Committed:
     """Write each variable in a chain of deltas into one file, in Paddle's format.
 
-    One transaction writes all of them and removes the chains; other files do not change. The values are
+    One transaction writes all files and removes the chains; other files do not change. The values are
     verified, and are all in memory at the same time.
 
     Parameters

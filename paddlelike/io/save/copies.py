@@ -1,7 +1,8 @@
 """Copies of the values of an asynchronous save, since training may change them meanwhile.
 
-Large tables with updates by rows are read here, while updates keep the old rows (``core/row_changes.py``);
-otherwise a step would copy a memory page for each of its rows. A snapshot holds all other memory.
+Large tables that are updated by rows are read directly, while updates keep the old rows
+(``core/row_changes.py``); with a snapshot a step would copy a memory page for each of its rows. A snapshot
+holds all other memory.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _HELD: Final = 32 << 20  # bytes copied in the time of a snapshot
 class KeptMemory:
     """Memory of finished copies, kept for the copies of the next save.
 
-    Several threads may take memory at once; no piece is given to two of them.
+    Several threads may take memory at once.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class KeptMemory:
 class Copies:
     """The contents of files as they were when a save was requested: a snapshot of all memory, or copies.
 
-    Memory that is kept and not used for copies is returned to the system.
+    Kept memory that is not used for copies is returned to the system.
 
     Parameters
     ----------

@@ -164,8 +164,8 @@ def _check_overwrite(path: str, *, overwrite: bool) -> None:
 def _make_writer(directory: str, paths: Sequence[str]) -> Writer:
     """Return the transaction for files of a directory.
 
-    A single file in a directory whose parent cannot be written, such as ``/tmp``, is saved by itself and
-    without a manifest.
+    A single file in a directory whose parent cannot be written, such as ``/tmp``, is saved alone and without
+    a manifest.
     """
     parent = os.path.dirname(os.path.realpath(directory))
     if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _is_writable(parent):

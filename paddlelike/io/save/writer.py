@@ -103,8 +103,8 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Decide which files are kept, and pass the others to the transaction.
 
-        The arrays are read at the commit. ``copies`` holds the present values of files to write, and also of
-        kept files if another save can replace them before the commit.
+        The arrays are read at the commit. ``copies`` holds the current values of files to write, and of kept
+        files that another save can replace before the commit.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Writer:
     def _add_gathered(self, one: GatheredFile) -> None:
         """Pass a file of other processes to the transaction; for a chain, only changed rows.
 
-        The whole value is in memory meanwhile; if it begins a chain, until the commit.
+        Meanwhile the whole value is in memory; if it begins a chain, it stays there until the commit.
         """
         if self._chains is not None and one.pull is not None and one.moved.nbytes >= LEAST:
             read = selected_rows.read if "height" in one.facts else lod_tensor.read

@@ -1,16 +1,15 @@
 """Recognize and clean up the leftovers of a killed save beside the directory.
 
 The new version of a directory is built in ``new/`` (:mod:`.generation`), which holds the previous version
-after the swap. ``staged`` identifies the new version: by the random token in its manifest or, without a
-manifest, by the inodes and times of its files (file systems reuse inode numbers). ``staged`` also lists the
-files of the previous version: files that others added during the swap are not in the list, and are moved over
-before the rest is removed.
+after the swap. ``staged`` identifies the new version by the random token in its manifest or, without a
+manifest, by the inodes and times of its files. ``staged`` also lists the files of the previous version. Files
+that others added during the swap are not listed; they are moved over before the rest is removed.
 
 With ``durability="atomic"`` the previous version stays there until the new one is on the disk
 (:mod:`.syncing`), and ``staged`` identifies it, too. If no process waits for the disk, the process or the
-power failed. Then the files are compared with their checksums. If they differ, the previous version is
-restored, but not over files that somebody else wrote since. If the file system stayed mounted, somebody
-removed the missing files.
+power failed, and the files are compared with their checksums. If they differ, the previous version is
+restored, but not over files that another program wrote since. Files that are missing on a file system that
+stayed mounted were removed on purpose.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def write_staged(
 def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     """Finish or remove the leftovers of a killed process. The caller holds the lock.
 
-    ``spare`` keeps the previous version for the next save. ``synced`` says that the new version is on the
+    ``spare`` keeps the previous version for the next save. ``synced`` says whether the new version is on the
     disk.
 
     Raises
@@ -340,7 +339,7 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
 def _raise_system_errors(layout: Layout) -> Iterator[None]:
     """Ignore a missing file, but raise when the system refuses to read one.
 
-    Its contents decide whether the old or the new version is removed.
+    The file decides whether the old or the new version is removed.
     """
     try:
         yield

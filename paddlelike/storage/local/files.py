@@ -115,7 +115,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 def stamp(layout: Layout) -> object:
     """Return a value that changes when files are saved, or None without a directory.
 
-    It equals no other while files are moved one by one.
+    While files are moved one by one, every call returns another value.
     """
     try:
         facts = os.stat(layout.directory)

@@ -235,7 +235,7 @@ class Generation:
     ) -> None:
         """Write ``staged``: the identity of the new version, and the files of the current one.
 
-        ``shared`` are the files shared with another directory. With ``keep`` the present version stays beside
+        ``shared`` are the files shared with another directory. With ``keep`` the current version stays beside
         the directory after the commit.
         """
         if self.step != "exchange":

@@ -1,13 +1,14 @@
 """Commits in several steps, for file systems that cannot swap two directories in one.
 
 The new files wait in ``new/`` of the hidden entry; the files that they replace are kept in ``old/``. The save
-commits when ``journal`` gets its name: from then on it is finished file by file, if necessary by the next
-load or save (:func:`recover`), and each step may be repeated. A save that fails midway replaces the journal
-by one that leads back, so one rename decides the direction, too.
+commits when ``journal`` gets its name. From then on it is finished file by file, if necessary by the next
+load or save (:func:`recover`); each step may be repeated. A save that fails midway replaces the journal, by
+one rename, by one that restores the old files.
 
 The journal records inode, size and time of writing of every target before and after its step. A target that
-matches neither was replaced by somebody else after the kill. If no target is new, nothing of the save is
-visible and it is dropped. Otherwise the files are a mix that only a person can resolve, and nothing changes.
+matches neither record was replaced by another program after the kill. If no target is new then, no file of
+the save is visible, and the save is dropped. Otherwise the files are a mix that only a person can resolve,
+and nothing changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The paths that a save uses besides its files: one hidden entry beside the directory, while the save runs.
 
-Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``fluid.save``:
-``.NAME.saving-prefix``), which the next save or load clears up after a kill::
+Everything temporary is inside ``.NAME.saving-directory`` (for ``fluid.save``: ``.NAME.saving-prefix``), which
+the next save or load clears up after a kill::
 
     lock       held by the process that saves
     new/       the new version of the directory, before it is swapped in; then the old one
@@ -10,10 +10,10 @@ Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``flu
     old/       what a commit in several steps replaces
     journal    a commit in several steps that has begun
 
-Without flock, ``new/`` and ``old/`` are in a folder of the process that saves
-(:mod:`.filesystem.lock_file`), which is ``work``.
+Without flock, ``new/`` and ``old/`` are in a folder of the process that saves, the attribute ``work``
+(:mod:`.filesystem.lock_file`).
 
-Where the parent may not be written, as for a mounted volume, the entry is ``DIR/.saving-directory``.
+If the parent cannot be written, as for a mounted volume, the entry is ``DIR/.saving-directory``.
 """
 
 from __future__ import annotations

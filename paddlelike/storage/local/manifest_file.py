@@ -42,7 +42,7 @@ def read_manifest(path: Path, *, is_prefix: bool | None = None) -> Manifest | No
 def verify(path: Path, *, is_prefix: bool | None = None) -> Verification:
     """Compare every file of a directory with its manifest: sizes first, then checksums, several at once.
 
-    A link in place of a file counts as changed, whatever its target; other links are extra.
+    A link in place of a file counts as a changed file, whatever its target; other links count as extra files.
 
     Raises
     ------

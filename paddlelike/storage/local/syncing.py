@@ -1,8 +1,8 @@
 """Waits for the disk after a commit, in a thread beside the program.
 
-Until then the previous version stays beside the directory, and the lock is held: the next save into this
-directory waits, whatever its ``wait``, and so does the end of the program. After few bytes the call itself
-waits briefly, so that small models have no hidden entry beside them.
+Until then the previous version stays beside the directory, and the lock is held. The next save into this
+directory waits, whatever its argument ``wait``, and so does the end of the program. After a small save the
+call itself waits briefly, so that small models leave no hidden entry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if hasattr(os, "register_at_fork"):
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
     """Sync a commit, call ``finish``, which removes the previous version, and release the lock.
 
-    The lock is handed over here, so that after an interrupt either its holder or the thread has it.
+    The lock passes to the thread here, so that after an interrupt either the caller or the thread has it.
     ``nbytes`` is the number of written bytes; the call waits for the bytes of a small save.
     """
     problems: list[str] = []
@@ -90,7 +90,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
 def _watch_removals() -> None:
     """Make ``shutil.rmtree`` of a folder around a saved directory wait until nothing else is removed there.
 
-    Before Python 3.13 it raises FileNotFoundError where an entry vanishes while it lists them.
+    Before Python 3.13 ``rmtree`` raises FileNotFoundError if an entry vanishes while it lists them.
     """
     if not _hooks and sys.version_info < (3, 13):
         _hooks.append(_wait_before_removal)

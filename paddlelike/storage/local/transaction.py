@@ -1,22 +1,21 @@
 """A set of files that is written into a directory atomically: all or none, even if the process is killed.
 
-The new version of the directory is built beside it, in the hidden entry of :mod:`.layout`: the new files and
-their manifest are written there, all others, saved earlier or other people's, are hard-linked. Then the two
-directories are swapped by one call of the system (a new directory: one rename; a single file: one rename).
-Where that is not possible, because the directory is a mount point, or the file system cannot swap or link, or
-this process works inside the directory, the files are moved one by one under a journal (:mod:`.journal`) that
-the next load or save finishes. A link in the directory is replaced as a file is; one in place of a folder
-that is needed is refused: nothing is written where a link points to.
+The new version of the directory is built beside it, in the hidden entry of :mod:`.layout`. New files and
+their manifest are written there; all other files are hard-linked. Then one system call swaps the two
+directories (a new directory or a single file is renamed). A swap is impossible if the directory is a mount
+point, if the file system cannot swap or link, or if this process works inside the directory. Then the files
+are moved one by one under a journal (:mod:`.journal`), which the next load or save finishes. A link in place
+of a file is replaced; a link in place of a needed folder is refused. Nothing is written where a link points
+to.
 
 Only ``remove_stale`` deletes files, and only files of the same program's earlier saves. ``durability`` is
 what a finished save survives:
 
-- ``"atomic"``: the death of processes at any instant. After a power cut the directory holds all files of this
-  save, or all of the one before, which stays beside it until this one is on the disk (:mod:`.syncing`).
-- ``"process"``: the death of processes alone. After a power cut the files are what the file system makes of
-  them; ``verify`` tells.
-- ``"power"``: also a power cut and a crash of the system: everything is on the disk before the commit, and
-  the commit before the return. It takes as long as the disk takes to write the files.
+- ``"atomic"``: killed processes. After a power cut the directory holds all files of this save, or all of the
+  previous save, which stays beside it until this one is on the disk (:mod:`.syncing`).
+- ``"process"``: killed processes only. After a power cut files may be damaged; ``verify`` finds such files.
+- ``"power"``: also power cuts and system crashes. Everything is on the disk before the commit, and the commit
+  before the return. It takes as long as the disk takes to write the files.
 """
 
 from __future__ import annotations
@@ -191,14 +190,14 @@ class Transaction:
     ) -> bool:
         """Keep the file of ``name`` that was saved as ``record``, without writing it.
 
-        ``record`` is from ``Committed.files`` of an earlier save, or from a manifest. Without ``base`` the
-        file is the one in place; with it, the one of that name in the directory ``base``, which then is
-        shared by the two directories: by reflink, else as a hard link, which only programs that replace files
-        respect (this one does; one that writes into files changes both), else copied.
+        ``record`` is from ``Committed.files`` of an earlier save, or from a manifest. With ``base`` the file
+        of that name in the directory ``base`` is shared: by reflink, else by hard link, else by a copy. (A
+        program that writes into a hard-linked file changes both directories; this package replaces files.)
 
-        Another save may replace the file before this one has the lock (:meth:`reserve`), or the file in
+        Another save may replace the file before this save has the lock (:meth:`reserve`), or the file in
         ``base`` at any time. Then the buffers and facts that ``otherwise`` returns are written, as by
-        :meth:`add`; without it the commit fails. With it, only the commit checks the file in place.
+        :meth:`add`; without ``otherwise`` the commit fails. With ``otherwise``, only the commit checks the
+        file in place.
 
         Returns
         -------

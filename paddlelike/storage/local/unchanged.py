@@ -41,7 +41,7 @@ def recognize_copy(path: str, record: Record) -> Record | None:
 def share_file(source: str, target: str, record: Record, *, clone: bool) -> Record:
     """Make ``target`` the same file as ``source``, by the cheapest means of the file system.
 
-    ``clone=False``: the file system has no reflinks. For a hard link ``record`` itself is returned.
+    ``clone=False`` says that the file system has no reflinks. For a hard link, return ``record`` itself.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Writing of many files: buffers go to the system without a copy, and checksums are computed on the way.
 
-Large files are written by a few threads, the largest first; small ones one after the other, each with three
+A few threads write large files, the largest first. Small files are written one by one, each with three system
 calls. Bytes are hashed and written while they are in the processor's cache.
 """
 
@@ -74,7 +74,7 @@ def write_files(
 ) -> dict[str, Record]:
     """Write ``{path: piece}`` below ``root``, whose folders exist, and return a record of each file.
 
-    Errors name the file by its future path in the directory ``shown``.
+    Errors name a file by its future path in the directory ``shown``.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class Store(Protocol):
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
         """Move files from a folder, which is removed afterwards, to another one, over existing files.
 
-        Others may move the same files at the same time; files that they have moved are skipped.
+        Other processes may move the same files at the same time; files that they have moved are skipped.
         """
 
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:

@@ -1,10 +1,9 @@
 """Markers: the manifests of directories behind URLs, one per save; the highest number is the newest.
 
-``DIR.manifest.json.<n>`` is created by a call that fails if the file exists. That is the commit of the n-th
-save: of two that began with the same marker, one succeeds and the other raises an error. A marker is never
-overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy in the local form: it belongs
-to each copy of the directory, and it is the manifest of a directory without a marker, such as an uploaded
-one.
+``DIR.manifest.json.<n>`` is created by a call that fails if the file exists. This commits the n-th save: of
+two saves that began with the same marker, one succeeds and the other raises an error. A marker is never
+overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy in the local form, for copies
+of the directory. It is also the manifest of a directory without a marker, such as an uploaded one.
 
 Besides the files, a marker lists the files that are still in ``DIR.saving-<n>-<id>/``, from where they move
 to their plain names, and the files of an earlier save that are still to be removed.

@@ -1,16 +1,15 @@
 """All-or-nothing saves into directories behind URLs, by markers (see :mod:`.marker`).
 
-A save writes the changed files into ``DIR.saving-<n>-<id>/`` and then creates marker n, which lists them:
-that is the commit. Afterwards the files move to their plain names in ``DIR/``. Meanwhile, or after a kill,
-readers find a file in one place or the other.
+A save writes the changed files into ``DIR.saving-<n>-<id>/`` and commits by creating marker n, which lists
+them. Afterwards the files move to their plain names in ``DIR/``. Meanwhile, or after a kill, readers look in
+both places.
 
-A directory without a marker, such as an uploaded one, is read without one. Of two saves at the same time one
+A directory without a marker, such as an uploaded one, is read as it is. Of two saves at the same time one
 creates the marker; the other raises an error and leaves nothing visible. The next committed save removes the
-leftovers of a killed process: a folder of its number or a lower one belongs to no save that could still
-commit.
+leftovers of killed processes: folders with its number or a lower one, since such saves can no longer commit.
 
-The moves cost a copy inside the store where it has no cheap renames (S3: on the servers, many files at once).
-Files cannot be written to their plain names directly, since two saves would mix there.
+In a store without cheap renames a move is a copy inside the store (on S3's servers, many files at once).
+Files are not written to their plain names directly, since two saves would mix there.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ class RemoteTransaction:
     ) -> bool:
         """Keep the file of ``name`` that was saved as ``record``; return False if it is missing.
 
-        ``otherwise`` is not used: a store has no locks, and the second save to commit fails with the advice
-        to save again.
+        ``otherwise`` is not used, since a store has no locks: the second save to commit fails, and its error
+        says to save again.
 
         Raises
         ------

@@ -16,8 +16,8 @@ _INTERVAL: Final = 0.1  # seconds between two drawings below a cell
 class ProgressBar(ProgressWriter):
     """Draws the number of samples done, with loss and metric: below a notebook's cell, or on a terminal.
 
-    On a terminal ``rich`` draws it, on standard error; without ``rich`` (extra ``progress``), or where there
-    is neither terminal nor notebook, nothing is drawn.
+    On a terminal ``rich`` (extra ``progress``) draws it, on standard error. Without ``rich``, or without a
+    terminal or notebook, nothing is drawn.
 
     >>> from paddlelike import training
     >>> callbacks = [training.ProgressBar()]

@@ -13,8 +13,8 @@ from paddlelike.training.progress.writer import ProgressWriter, Span
 class LossLog(ProgressWriter):
     """Writes losses and metrics into a :class:`~paddlelike.io.TrainingLog`; a step is a minibatch.
 
-    A training that continues from a checkpoint repeats the steps after it, and the curves have the values of
-    the later run, like the curves of a training that was never interrupted.
+    Training that continues from a checkpoint repeats the steps after it. The curves then have the values of
+    the later run, as if training had not been interrupted.
 
     Parameters
     ----------

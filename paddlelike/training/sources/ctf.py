@@ -184,7 +184,7 @@ class CTFDeserializer:
 class MinibatchSource(IndexedSource):
     """Reads a file in CNTK's text format again and again, shuffled by default; a minibatch may cross sweeps.
 
-    CNTK shuffles within windows of the file, here a sweep is shuffled as a whole. A sequence counts as one
+    CNTK shuffles within windows of the file; here a sweep is shuffled as a whole. A sequence counts as one
     sample.
 
     Parameters

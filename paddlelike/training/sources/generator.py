@@ -40,10 +40,10 @@ _BEGIN: Final = 16  # items by which a sweep is recognized
 class ReplayedSource(MinibatchSource):
     """A source whose items can only be read in order: a restore reads all items up to the position.
 
-    The state holds the random generators as they were at the beginning of the sweep, and a checksum of the
-    items that it gave. Restoring reads the sweep again from there. A reader may keep data between sweeps
-    (shuffle a list in place, say): whether the sweep begins with the same items is first tried in a fork of
-    this process, and if it does not, all sweeps are read again. Other items than before are an error.
+    The state holds the random generators at the beginning of the sweep, and a checksum of the items so far.
+    Restoring reads the sweep again. A reader may keep data between sweeps (shuffle a list in place, say), so
+    a fork of this process first tries whether the sweep begins with the same items; if not, all sweeps are
+    read again. Items that differ are an error.
     """
 
     def __init__(self, max_sweeps: int = INFINITELY_REPEAT) -> None:
@@ -238,8 +238,8 @@ class LoaderSource(ReplayedSource):
     """Reads the batches of a ``DataLoader`` or ``PyReader`` with its threads, again and again.
 
     A minibatch is a batch of the loader, whatever the requested size is. The loader's threads read ahead; the
-    position counts only the batches that were returned. The script itself should not draw from Python's or
-    numpy's global generator while the threads do.
+    position counts only returned batches. Meanwhile the script itself should not draw from Python's or
+    numpy's global generator.
 
     Parameters
     ----------

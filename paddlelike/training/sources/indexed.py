@@ -24,7 +24,7 @@ class IndexedSource(MinibatchSource):
     """Reads ``count`` samples again and again. Its position is one number: the samples read since the start.
 
     The order of a shuffled sweep depends on the seed and the sweep alone, so every position can be restored
-    without reading what came before.
+    without reading earlier samples.
 
     Parameters
     ----------

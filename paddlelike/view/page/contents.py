@@ -86,7 +86,7 @@ def collect_contents(
 def _collect_history(path: str) -> list[dict[str, Any]]:
     """Return the saves below a directory in order, each with the number of its new or changed files.
 
-    Nothing where there are fewer than two.
+    The result is empty with fewer than two saves.
     """
     saves: list[dict[str, Any]] = Follower(path).look()["saves"] if os.path.isdir(path) else []
     before: dict[str, str | None] = {}

@@ -1,8 +1,8 @@
 """HTML pages in one file: styles and scripts are inline, values are JSON, and nothing else may run.
 
-A policy in the page names the hashes of its style and of its script, so that a browser runs no other, and
-allows no connection (a page that is served: to its own server alone). The scripts set all text that comes
-from files as text, never as HTML.
+A policy in the page lists the hashes of its style and script, so that a browser runs no others. It forbids
+all connections (a served page may connect to its own server). The scripts insert texts from files as text,
+never as HTML.
 """
 
 from __future__ import annotations

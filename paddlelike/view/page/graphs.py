@@ -22,9 +22,9 @@ _BOOKKEEPING: Final = ("op_role", "op_role_var", "op_namescope", "op_callstack",
 def collect_program(name: str, program: Program) -> dict[str, Any]:
     """Return a program as JSON values.
 
-    "attrs" of an operator is a place in the list "attrs" of its block. A node of a level is ``[x, y, width,
-    label, detail, kind, operators]``, an edge ``[source, target, names, points]``; x and y are the position
-    of the middle, in pixels. An edge that leads from border to border directly has no points.
+    "attrs" of an operator is an index into the list "attrs" of its block. A node of a level is ``[x, y,
+    width, label, detail, kind, operators]``, an edge ``[source, target, names, points]``; x and y are the
+    position of the middle, in pixels. A straight edge has an empty list of points.
     """
     operators = [op for block in program.blocks for op in block.ops]
     return {

@@ -24,7 +24,7 @@ class Places:
     """The slots of connections; some are reserved for clients that have shown the token.
 
     A new connection takes the slot of the oldest one that has not shown the token. So silent and slow
-    connections, however many, keep nobody out.
+    connections, however many, cannot block others.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ _SCRIPTS: Final = ("base.js", "curves.js", "live.js")
 def make_live_routes(follower: Follower) -> dict[tuple[str, str], Callable[[Request], Reply]]:
     """Return the routes of a server: the page, ``GET /state`` and, of a save that is listed, ``GET /save``.
 
-    ``/state?version=3`` answers the version alone while nothing has changed since version 3.
+    ``/state?version=3`` answers only the version as long as it is still 3.
     """
     title = os.path.basename(os.path.abspath(follower.directory))
     looking = Lock()  # a page reads every value: one at a time

@@ -1,10 +1,10 @@
 """An HTTP server for the user of this machine: on loopback only, and with a token for every request.
 
-Other users of the machine, and pages of the web in the user's browser, can reach a loopback port as well. So
-every request needs the token, which only the printed URL has; the Host header must be the server's own (a
-page whose name was rebound to 127.0.0.1 has another); a POST must be JSON, which no form can send, and its
-Origin, if a browser states one, must be this server. Sizes and the time of a whole request are bounded;
-connections that have not shown the token give way to later ones (:mod:`.connections`).
+Other users of the machine, and web pages in the user's browser, can reach a loopback port as well. So every
+request needs the token, which only the printed URL has. The Host header must be the server's own, against
+names rebound to 127.0.0.1. A POST must be JSON, which a form cannot send, and its Origin, if any, must be
+this server. The size and time of a request are bounded; connections that have not shown the token give way to
+later ones (:mod:`.connections`).
 """
 
 from __future__ import annotations

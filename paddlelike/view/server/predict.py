@@ -31,9 +31,9 @@ _SCRIPTS: Final = ("base.js", "predict.js")
 class Predictor:
     """A model for prediction in a separate scope; only one run is active at a time.
 
-    The names of its files are found where only one program, and one combined file, can be meant. ``follow``:
-    a directory into which a training saves; before each run the newest values are taken over. ``loops``: the
-    seconds that the loops of a run may take.
+    The names of its files are found if there is only one program and one combined file. ``follow`` is a
+    directory into which training saves; before each run the newest values are loaded. ``loops`` limits the
+    seconds of all loops of a run.
 
     Raises
     ------

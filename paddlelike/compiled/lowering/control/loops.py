@@ -1,7 +1,7 @@
 """Loops as ``lax.while_loop``, and their gradients: the gradient of the block for every step, backwards.
 
 A step saves the values for its gradient in stacked arrays, with room for the largest possible number of
-steps. So the gradient needs a bound of that number; a loop without a bound has no gradient here.
+steps. So a loop needs a bound of that number to have a gradient.
 """
 
 from __future__ import annotations

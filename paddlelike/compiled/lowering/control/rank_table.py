@@ -1,7 +1,7 @@
 """Rank tables: sequences step by step, the longest first.
 
-An element of the arrays has a row for every sequence; only the first ones are in use: those of the
-sequences that are long enough.
+An element of the arrays has a row for every sequence; only the first rows, of the sequences that are long
+enough, are used.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ class Form(NamedTuple, Generic[T]):
 def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Sequence[Any]) -> Form[T]:
     """Return the shapes and types of the values that a loop carries from step to step.
 
-    ``run`` takes these values (None for a variable without a start) and returns the trace of the block,
-    the values after a step, and anything else. Values without a start begin as zeros. Raises
-    LoweringError when they change their form from step to step.
+    ``run`` takes these values (None for a variable without an initial value) and returns the trace of the
+    block, the values after a step, and anything else. Missing initial values are zeros. Raises LoweringError
+    when values change their form from step to step.
     """
     values = list(start)
     for _ in range(_ROUNDS):

@@ -97,7 +97,7 @@ def batch_norm_of_rows(
 def _normalize_batch(channel: int, epsilon: float, x: Array, scale: Array, bias: Array) -> Results:
     """Return Y, and the mean, biased variance and inverse deviation of each channel.
 
-    JAX's own gradient reads and writes X about twice as often as this one.
+    JAX's own gradient reads and writes X about twice as often.
     """
     return _normalize_batch_forward(channel, epsilon, x, scale, bias)[0]
 

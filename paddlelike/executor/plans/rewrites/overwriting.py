@@ -21,7 +21,7 @@ def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
     """Return a step that writes its result over an input where its operator and the plan allow it.
 
     Each run checks that no other object refers to the array (:func:`is_unshared`); a small or shared array is
-    left unchanged. ``hollow`` are the values whose shape alone later steps read.
+    left unchanged. ``hollow`` are the values that later steps read only for their shape.
     """
     binding = step.binding
     if binding is None or len(binding.outputs) != 1:

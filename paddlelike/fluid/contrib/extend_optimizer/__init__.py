@@ -1,7 +1,7 @@
 """``fluid.contrib.extend_optimizer``: optimizers with decoupled weight decay.
 
-I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization" (2019): parameters shrink by a part of
-themselves before the update, whatever their gradients are.
+I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization" (2019): before the update, each parameter
+shrinks by a fraction, whatever its gradient is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __getattr__ = make_getattr(
 def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """Return a class like ``base_optimizer`` with two more arguments, which come first.
 
-    ``weight_decay``, a float or a variable, is the part of each parameter that a step subtracts from it;
-    ``apply_decay_param_fun(name)`` selects the parameters. All other arguments are given by name.
+    ``weight_decay``, a float or a variable, is the fraction that a step subtracts from each parameter;
+    ``apply_decay_param_fun(name)`` selects the parameters. Pass all other arguments by name.
 
     Parameters
     ----------

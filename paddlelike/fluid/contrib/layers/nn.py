@@ -60,8 +60,8 @@ if not TYPE_CHECKING:
 def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
     """Return the rows of ``x`` in random order (operator ``shuffle_batch``).
 
-    The order follows from ``seed``, an int64 variable of shape (1,) that every run replaces, or the number it
-    begins with; by default that is ``random_seed`` of the program or, if it has none, a random number.
+    ``seed`` is an int64 variable of shape (1,), which every run replaces, or its initial value. The default
+    is ``random_seed`` of the program or, without that, a random number.
 
     Parameters
     ----------

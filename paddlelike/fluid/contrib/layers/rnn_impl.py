@@ -52,8 +52,8 @@ class BasicLSTMUnit(_Unit):
     Both are (N, hidden_size).
 
     The weight is (input + hidden_size, 4 * hidden_size), columns for input gate, candidate, forget gate and
-    output gate; the forget gate's bias is raised by ``forget_bias``. As in Fluid, ``gate_activation`` and
-    ``activation`` are not used: the gates are sigmoids, the others tanh.
+    output gate; ``forget_bias`` is added to the forget gate's bias. As in Fluid, ``gate_activation`` and
+    ``activation`` have no effect: gates use sigmoid, candidate and cell tanh.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class BasicGRUUnit(_Unit):
     """One step of a GRU: ``unit(input, hidden)`` returns the new hidden state, (N, hidden_size).
 
     The weights are (input + hidden_size, 2 * hidden_size) for reset and update gate, (input + hidden_size,
-    hidden_size) for the candidate; names that are given get the endings ``_gate`` and ``_candidate``.
+    hidden_size) for the candidate; given names get the endings ``_gate`` and ``_candidate``.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ def basic_lstm(
     """Return outputs, last hidden states and last cells of an LSTM network of several layers.
 
     ``input`` and outputs are (N, T, width) or, unless ``batch_first``, (T, N, width); the width of the
-    outputs is ``hidden_size``, twice if ``bidirectional``. States are (layers * directions, N, hidden_size);
-    None: they begin with zeros. Steps behind ``sequence_length``, (N,), change no state. There is dropout
-    after every layer.
+    outputs is ``hidden_size``, or twice that if ``bidirectional``. States are (layers * directions, N,
+    hidden_size), by default zeros. Steps after ``sequence_length``, (N,), do not change states. Dropout
+    follows every layer.
 
     Parameters
     ----------

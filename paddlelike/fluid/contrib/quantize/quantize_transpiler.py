@@ -1,8 +1,8 @@
 """``fluid.contrib.quantize.QuantizeTranspiler``: training with the rounding errors of small integers.
 
-Inputs and weights of ``conv2d``, ``depthwise_conv2d`` and ``mul`` pass a ``fake_quantize_*`` operator and
-``fake_dequantize_max_abs``. A frozen program holds whole numbers in its weights, and one
-``fake_dequantize_max_abs`` behind each of the three. The programs are those that Fluid 1.8.5 builds.
+Inputs and weights of ``conv2d``, ``depthwise_conv2d`` and ``mul`` pass through ``fake_quantize_*`` and
+``fake_dequantize_max_abs``. A frozen program has weights of whole numbers, and one
+``fake_dequantize_max_abs`` after each of these operators. The programs equal Fluid 1.8.5's.
 
 Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
 

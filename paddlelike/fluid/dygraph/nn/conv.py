@@ -186,7 +186,7 @@ class Conv2DTranspose(_Conv):
 class Conv3DTranspose(_Conv):
     """A transposed convolution of volumes; see :func:`paddlelike.layers.conv3d_transpose`.
 
-    As in Fluid, the bias is created and not added unless ``bias_attr`` is given.
+    As in Fluid, the bias is always created, but only added if ``bias_attr`` is given.
 
     See Also
     --------

@@ -164,7 +164,7 @@ class Dropout(BuiltLayer):
 class PRelu(BuiltLayer):
     """``x`` if it is positive, otherwise ``weight * x``; see :func:`paddlelike.layers.prelu`.
 
-    ``mode``: one weight for "all", one for each "channel", one for each "element".
+    ``mode`` is "all" (one weight), "channel" (one per channel) or "element" (one per element of a sample).
 
     Parameters
     ----------

@@ -97,11 +97,11 @@ class CntkCheckpoint:
     def restore(self, scope: Scope | None = None, *, unit_gain: bool = True) -> None:
         """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
 
-        The learning rate is taken from the checkpoint, as in CNTK, unless the program computes it. Where
-        its schedule still changes, operators are added to the program that count samples and follow it.
-        Here the rate is ``learning_rate * (1 - mu)`` for momentum and ``learning_rate / batch_size`` for
-        Adam, which gives the same steps. The decay rates are the script's: Adam's second one is
-        ``0.9999986111120757 ** batch_size`` where the script of CNTK gives none.
+        The learning rate comes from the checkpoint, as in CNTK, unless the program computes it. If its
+        schedule still changes, operators are added to the program that count samples and follow the schedule.
+        For the same steps, the rate here is ``learning_rate * (1 - mu)`` for momentum and ``learning_rate /
+        batch_size`` for Adam. The script sets the decay rates; CNTK's default for Adam's second one is
+        ``0.9999986111120757 ** batch_size``.
 
         Parameters
         ----------
@@ -221,8 +221,9 @@ def import_cntk_checkpoint(
 ) -> CntkCheckpoint:
     """Read a checkpoint of CNTK's trainer: ``file`` and ``<file>.ckp``.
 
-    Parameters go into the scope under their uids, all or none. To train on as CNTK would: ``minimize`` the
-    loss with the optimizer that the learner was, run the startup program, and :meth:`CntkCheckpoint.restore`.
+    Parameters go into the scope under their uids, all or none. To train on like CNTK, ``minimize`` the loss
+    with the optimizer that corresponds to the learner, run the startup program, and call
+    :meth:`CntkCheckpoint.restore`.
 
     Parameters
     ----------

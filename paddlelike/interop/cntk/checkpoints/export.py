@@ -47,8 +47,8 @@ def export_cntk_checkpoint(
     """Write a program with its optimizer as ``file`` and ``<file>.ckp``, which CNTK's trainer restores.
 
     In CNTK ``cntk.Function.load(file)`` opens the model: a tuple of the outputs, then the loss and the
-    metric, each for every sample and as a sum. A ``Trainer`` made of them, with a learner of the same
-    kind, restores the checkpoint and trains on with the same numbers.
+    metric, each per sample and as a sum. A ``Trainer`` with these outputs and a learner of the same kind
+    restores the checkpoint and trains on with the same numbers.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The schedule of a learning rate of CNTK, as operators that count samples and choose the rate.
 
-CNTK takes the rate of a minibatch by the number of samples before it. Its momentum carries the rates of
-earlier minibatches, Paddle's does not: a velocity is multiplied by the old rate and divided by the new one.
+CNTK chooses the rate of a minibatch by the number of samples before it. CNTK's velocity contains the rates of
+earlier minibatches, Paddle's does not. So when the rate changes, the velocity is multiplied by the old rate
+and divided by the new one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Convert the state of CNTK's learners to accumulators of update operators, and back.
 
 CNTK adds up the gradients of a minibatch and divides the learning rate by its size; here gradients are means.
-So Adam, which normalizes gradients, takes steps there that are smaller by the size of the minibatch: with N
-samples its averages are N and N * N times ours, and its rate is N times ours.
+Adam normalizes gradients, so in CNTK its steps are smaller by the size N of the minibatch. Its averages are N
+and N * N times ours, and its rate is N times ours.
 
 ======== ====================================================== ======================================
 here     CNTK                                                   the array of a parameter
@@ -13,7 +13,7 @@ adam     adam                                                   averages of squa
 adamax   adam(adamax=True)                                      norms, then averages of gradients
 ======== ====================================================== ======================================
 
-Those of ``interop.cntk.learners`` are CNTK's own: their states are its arrays, one below the other.
+The states of ``interop.cntk.learners`` are CNTK's arrays, stacked.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Built(NamedTuple):
 def build_program(function: Function, *, title: str, batch: float | None = None) -> Built:
     """Return the program of a function; parameters have their uids as names.
 
-    ``batch`` is the size of the minibatches that it is trained with. None: it is for prediction.
+    ``batch`` is the size of the minibatches for training, or None for prediction.
 
     Raises
     ------

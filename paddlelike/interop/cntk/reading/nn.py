@@ -29,7 +29,7 @@ def _check_sizes(step: Step, *sizes: int) -> None:
 def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Sequence[int]) -> list[int]:
     """Return the padding before and after each spatial dim.
 
-    Automatic padding puts the windows' centers around the middle: the remainder is shared by both ends.
+    Automatic padding centers the windows: both ends share the remainder.
     """
     count = len(spatial)
     automatic = _fill(step.attr("autoPadding", list)[::-1], count)[-count:]

@@ -172,7 +172,7 @@ def static_axis(dim: int, rank: int) -> Axis:
 class Graph:
     """Leaves and primitive functions in order, and the current value of each variable.
 
-    ``batch`` is the size of the minibatches of a model that is trained on. None: it is for prediction.
+    ``batch`` is the size of the minibatches for training, or None for prediction.
     """
 
     def __init__(self, taken: Sequence[str], batch: float | None = None) -> None:

@@ -108,13 +108,12 @@ def export_onnx(
 ) -> OnnxReport:
     """Write a model for prediction as an ONNX file, all of it or nothing.
 
-    Dims that are not known (-1) get a name, ``x.dim0`` for the first one of ``x``, and can be of any size.
+    An unknown dim (-1) gets a name, ``x.dim0`` for the first dim of ``x``, and can have any size.
 
-    ONNX knows no LoD. An input ``x`` with sequences of rows ``(rows, ...)`` (``lod_level`` 1) becomes a batch
-    ``x`` of ``(N, T, ...)``, in which each sequence begins at 0 and is filled up to T steps with any values,
-    and a second input ``x.lengths``, int64 ``(N,)``, each at least 1. An output with sequences becomes two
-    outputs in the same way; it is as long as its longest sequence and has zeros after the end of the others.
-    Two levels of LoD are an error.
+    ONNX does not have LoD. An input ``x`` with sequences of rows ``(rows, ...)`` (``lod_level`` 1) becomes
+    two inputs: a batch ``x`` of ``(N, T, ...)``, in which sequences begin at step 0 and are padded to T steps
+    with any values, and ``x.lengths``, int64 ``(N,)``, each at least 1. An output with sequences becomes two
+    outputs in the same way, padded with zeros to the longest sequence. Two levels of LoD are an error.
 
     Parameters
     ----------
@@ -204,8 +203,8 @@ def translate(
 ) -> Translation:
     """Return a program for prediction as an ONNX model.
 
-    Raises UnsupportedError with all that ONNX cannot express, and NotInitializedError for a parameter without
-    a value.
+    Raises UnsupportedError that lists everything ONNX cannot express, and NotInitializedError for a parameter
+    without a value.
     """
     graph, parameters, ports, refused = _translate_operators(program, inputs, opset)
     if refused:
@@ -261,8 +260,8 @@ def _translate_operators(
 def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
     """Translate every operator. Return those that ONNX cannot express: their types and the reasons.
 
-    Keys are indices in the outermost block, negative for other blocks. An empty reason means that ONNX
-    has no counterpart of the type.
+    Keys are indices in the outermost block, negative for other blocks. An empty reason means that ONNX lacks
+    the type.
     """
     refused: dict[int, tuple[str, str]] = {}
     for op in (op for block in program.blocks[1:] for op in block.ops):
@@ -317,7 +316,7 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
     """Return the values of the outputs, under the outputs' own names if these are free, and their
     declarations.
 
-    ONNX allows no output that is an input, a parameter or another output.
+    In ONNX an output must not be an input, a parameter or another output.
     """
     computed = {name for node in graph.nodes for name in node.output}
     found: list[str] = []

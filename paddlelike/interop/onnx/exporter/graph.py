@@ -192,7 +192,8 @@ class Graph:
 class Value(Arithmetic[float]):
     """A value of the graph. Its operators and methods append nodes, and mean the same as numpy's.
 
-    A whole number beside a value stands for a row of one int64, a real number for one of ``dtype``.
+    A whole number beside a value stands for an array of one int64, a real number for an array of one
+    ``dtype``.
     """
 
     KINDS = MappingProxyType(
@@ -419,8 +420,8 @@ class Step:
     def give(self, slot: str, value: Value, index: int = 0, *, lengths: Value | None = None) -> None:
         """Set the value of an output variable; a value that this step computed is renamed to the variable.
 
-        ``lengths`` are the lengths of its sequences. None: the lengths of the input whose LoD Paddle passes
-        on.
+        ``lengths`` are the lengths of its sequences; by default they come from the input whose LoD Paddle
+        passes on.
         """
         if not self.op.output(slot):
             return

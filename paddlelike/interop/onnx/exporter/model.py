@@ -122,7 +122,7 @@ def declare_constants(
 ) -> dict[str, Array]:
     """Add constants to a model. Return the constants that are stored separately, in order.
 
-    ``location`` is the name of that place. None: all elements go into the model.
+    ``location`` is the name of the separate file, or None to put all elements into the model.
     """
     apart: dict[str, Array] = {}
     offset = 0

@@ -1,8 +1,8 @@
 """Sequences in ONNX graphs: concatenated rows with their lengths, like a LoD, and padded batches.
 
-Inside of a graph a variable with a LoD has the same rows as in Fluid, ``(sum of lengths, ...)``, with the
-lengths ``(N,)`` beside it. ONNX's recurrent layers, and the feeds of a model, are a batch ``(N, T, ...)``, in
-which every sequence has T steps and zeros after its end.
+In a graph a variable with a LoD has the same rows as in Fluid, ``(sum of lengths, ...)``, with the lengths
+``(N,)`` beside it. ONNX's recurrent layers, and the feeds of a model, take a batch ``(N, T, ...)``, where
+every sequence has T steps with zeros after its end.
 """
 
 from __future__ import annotations

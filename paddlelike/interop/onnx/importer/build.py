@@ -52,8 +52,8 @@ def import_onnx(
     parameters under their own names and can be trained; the program can be saved by ``save_inference_model``,
     cut, cloned, and exported again. Dims with a name or without a size become -1.
 
-    A value without dims gets one dim of length 1, as Fluid requires. A classifier of scikit-learn returns
-    indices in place of labels that are texts, and its probabilities as a matrix instead of a list of dicts.
+    A value without dims gets one dim of length 1, as Fluid requires. For text labels, a scikit-learn
+    classifier returns indices; its probabilities are a matrix instead of a list of dicts.
 
     Parameters
     ----------

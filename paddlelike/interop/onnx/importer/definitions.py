@@ -60,7 +60,7 @@ def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> No
 def _write_functions(model: ModelProto, kinds: Collection[str], opset: int) -> bool:
     """Turn nodes with a missing input into calls of functions of the model; return whether there were any.
 
-    ONNX's inliner needs the type of every input, even of a missing one.
+    ONNX's inliner needs the type of every input, even a missing one.
     """
     from onnx import FunctionProto, TypeProto, defs, helper, shape_inference
 

@@ -1,7 +1,7 @@
 """Values that do not depend on feeds: sizes, axes and indexes that nodes compute from other constants.
 
-Dims that are only known at run time are NaN in an array of float64, so that results of the other dims are
-still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape with one dim missing.
+Dims that are only known at run time are NaN in an array of float64, so that the other dims stay known: in
+``[N, 3, 8, 8]``, for example, or when it is cut to ``[3, 8, 8]``.
 """
 
 from __future__ import annotations

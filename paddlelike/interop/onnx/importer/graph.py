@@ -25,7 +25,7 @@ _RESERVED: Final = ("feed", "fetch")
 class Value(NamedTuple):
     """The variable that holds a value of the graph.
 
-    ``scalar``: in ONNX it has no dims; here it has one of 1, as everywhere in Fluid.
+    A ``scalar`` does not have dims in ONNX; here it has one dim of 1, as everywhere in Fluid.
     """
 
     name: str
@@ -133,9 +133,9 @@ class Graph:
         typed: DtypeLike | None = None,
         shaped: Sequence[int] | None = None,
     ) -> list[str]:
-        """Append an operator; return the names of its outputs in ``slot`` (None: the first slot).
+        """Append an operator; return the names of its outputs in ``slot``, by default the first slot.
 
-        ``typed`` and ``shaped`` are the element type and the dims, where its shape rule cannot infer them.
+        ``typed`` and ``shaped`` are the dtype and the dims, if its shape rule cannot infer them.
         """
         block, op = self.program.current_block(), registry.find(kind)
         slot = op.output_slots[0].name if slot is None else slot

@@ -192,8 +192,8 @@ class Node:
     ) -> Expression:
         """Append an operator, and return its output; ``x`` and ``y`` are its inputs X and Y.
 
-        ``slot`` is the output slot, the first one if None; ``typed`` and ``shaped`` are the element type
-        and the dims, where its shape rule cannot infer them.
+        ``slot`` is the output slot, by default the first; ``typed`` and ``shaped`` are the dtype and the
+        dims, if its shape rule cannot infer them.
         """
         given = _collect(x, y)
         found = self.graph.emit(kind, given, attrs, slot=slot, typed=typed, shaped=shaped)

@@ -1,7 +1,7 @@
 """Replacement of files by files from another file system, for example if the directory is a mount point.
 
 A rename cannot do that. The new files are first written without names in the target's file system (Linux:
-O_TMPFILE), and then all get their names: no reader finds a half-written file. Where that is impossible, each
+O_TMPFILE), then all get their names, so no reader finds a half-written file. Where that is impossible, each
 file is copied to its name.
 """
 

@@ -5,7 +5,7 @@ holds the lock while its process lives, or its lease lasts (:mod:`.lock_file`).
 
 Threads of one process take the lock in the order of their requests. Processes poll the lock, more often the
 longer they have waited, and record in the lock file that they wait. A process that releases the lock and
-finds such a record lets others go first, so none waits for ever.
+finds such a record lets others go first, so no process waits for ever.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
 """Lock files without flock: the creator of the file holds the lock; a stale lock is taken over.
 
 A lock file names its holder: process id, machine, start of the process, a random token, and the boot and
-process-id namespace in which the id is valid. A hard link names the complete file; without hard links it is
-created empty, and an empty lock file is one being written. The holder appends a byte every few seconds.
+process-id namespace in which the id is valid. The complete file gets its name by a hard link. Without hard
+links it is created empty, so an empty lock file counts as being written. The holder appends a byte every few
+seconds.
 
 A holder on this system is stale when its process is dead. A holder on another system or in another container
 is stale when its file has not changed for the time of a lease. The waiting process measures this time by its
 own clock: clocks of two machines are never compared.
 
-Only one process takes over a stale file: the one that creates ``PATH.<its token>``, itself a lock file. Only
-it may move the stale file away, and it restores a file that turns out to be another one, since a file system
-may show outdated entries.
+Only one process takes over a stale file: the one that creates ``PATH.<token of the stale file>``, itself a
+lock file. Only that process may move the stale file away. If the moved file turns out to be another one, it
+is restored, since a file system may show outdated entries.
 
-A holder that was stopped for longer than the lease may continue at any call, after any check. So each has a
-folder of its own beside the lock file, named by its token and made before the lock is taken, and its changes
-are moves out of that folder or into it. The next holder first moves the folders of all others into its own:
-then the moves of an earlier holder fail.
+A holder that was stopped for longer than the lease may continue after any check. So each holder has its own
+folder beside the lock file, named by its token and made before the lock is taken. All its changes are moves
+out of or into that folder. The next holder first moves all other folders into its own, so that the moves of
+an earlier holder fail.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def read_content(path: str) -> Content | None:
 def take(path: str, seen: Seen) -> str | None:
     """Create a lock file and return its token, or None if a living process holds it.
 
-    ``seen`` is the same dict at every attempt of one waiting lock. The holder's folder is beside the file,
-    and has the name of the token.
+    ``seen`` is the same dict at every attempt of one waiting lock. The holder's folder is beside the file;
+    its name is the token.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Locks on memory-mapped files: a shared lock keeps saves from writing into such a file.
 
-Saves replace files, and a mapping keeps the replaced file. The exception is the previous version with
-``keep_generation``, which the next save overwrites: it writes into such a file only under an exclusive lock,
-and only while the file has no other name. The system releases a lock with the last mapping.
+Saves replace files, and a mapping keeps the replaced file. The exception is ``keep_generation``, where the
+next save overwrites the files of the previous version. It writes into such a file only under an exclusive
+lock, and only while the file has no other name. The system releases a shared lock with the last mapping.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Open regular files for reading, and refuse all other kinds without waiting for them.
 
-In somebody else's directory a pipe, which would block, or a device may stand in place of a file. Links are
-followed: a model may be in a cache of files or on another disk. Their targets are only read; saves replace
-the link.
+In another user's directory a pipe, which would block, or a device may stand in place of a file. Links are
+followed, since a model may be in a cache of files or on another disk. Their targets are only read; saves
+replace the link.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ def is_own(facts: os.stat_result) -> bool:
 def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
     """Check that the owner of a file that decides about other files is allowed to replace these.
 
-    In a folder whose sticky bit lets others create files but not replace them, these are root, the owner of
-    the folder and the owner of the ``described`` files; elsewhere everybody.
+    In a folder with the sticky bit, where others can create files but not replace them, root, the owner of
+    the folder and the owner of the ``described`` files are allowed; elsewhere everybody is.
 
     Raises
     ------
@@ -148,8 +148,9 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
 def list_believed(folder: str, names: list[str]) -> list[str]:
     """Return the trusted entries of a folder, and warn about the others.
 
-    In a folder whose sticky bit lets others create entries but not replace them, trusted entries belong to
-    this user, root or the folder's owner; if there are none, all entries are trusted if one user owns them.
+    In a folder with the sticky bit, where others can create entries but not replace them, trusted entries
+    belong to this user, root or the folder's owner. Without such entries, all are trusted if one user owns
+    them all.
 
     Raises
     ------
@@ -194,8 +195,8 @@ def check_not_planted(path: str) -> None:
 def check_links(path: str, directory: str) -> None:
     """Check that a path leads to a directory, and that no other user has put a link into the path.
 
-    The links are those that Linux follows by default. Each is looked at before it is followed, and nobody
-    else can replace one that is trusted.
+    Only links that Linux follows by default are accepted. Each link is checked before it is followed, and no
+    other user can replace a trusted one.
 
     Raises
     ------

@@ -48,7 +48,7 @@ def remove_tree(path: str) -> None:
 def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) -> None:
     """Move files that others added to the replaced version ``old`` during the swap into ``directory``.
 
-    ``known`` are its files when it was listed, by inode; ``remove`` deletes these.
+    ``known`` are its files, by inode, when it was listed; ``remove`` deletes these.
     """
     with contextlib.suppress(OSError), opened(old, os.O_RDONLY) as (here, _):  # the next save cleans up
         folders = []

@@ -47,7 +47,7 @@ def _sample_axis(start: Array, end: Array, bins: int, ratio: int, length: int) -
     """Return the weight of every pixel in the mean of each bin, along one dim: (R, bins, length).
 
     Without a ratio the points of a bin are at most a pixel apart. In a bin that is larger than the image,
-    only the points inside are computed: at most two for each pixel.
+    only the points inside the image are computed: at most two per pixel.
     """
     dtype = start.dtype
     size = jnp.maximum(end - start, 1)
@@ -151,8 +151,8 @@ def _find_maxima(
 ) -> Array:
     """Return the index of the first maximum of every bin, row by row; -1 if all elements are ``least``.
 
-    The first pixels of all bins are compared, then the second ones, as many as the largest bin has. Images
-    are (N, H, W, C), the result is (R, C, bins, bins).
+    The first pixels of all bins are compared, then the second ones, and so on up to the size of the largest
+    bin. Images are (N, H, W, C), the result is (R, C, bins, bins).
     """
     tall, wide = (jnp.max(high - low, initial=0) for low, high in (rows, columns))
     shape = (*rows[0].shape, columns[0].shape[1], images.shape[-1])

@@ -198,8 +198,8 @@ def _interleave(x: Array, w: Array, windows: Windows, dims: Sequence[int], group
     """Compute a strided transposed convolution with groups as several without stride, one per remainder.
 
     Return None if the stride exceeds the kernel, the padding is as wide as the kernel, or the kernel is
-    dilated. XLA puts zeros between the data: 32 groups of 4 x 4 on 4 x 32 x 32 x 32 take 6.2 ms with
-    gradients, and 2.1 ms here.
+    dilated. XLA puts zeros between the data instead: with gradients, 32 groups of 4 x 4 on 4 x 32 x 32 x 32
+    take 6.2 ms that way and 2.1 ms here.
     """
     strides = windows.strides
     counts = [-(-size // step) for size, step in zip(dims, strides, strict=True)]

@@ -19,7 +19,7 @@ def collect_windows(
 ) -> jax.Array:
     """Return the windows of images (N, C, H, W) as (N, C * kernel, rows, columns).
 
-    A convolution would multiply what is outside of a window by 0, which makes NaN of infinities.
+    A convolution would multiply elements outside of a window by 0, and so turn infinities into NaN.
     """
     top, left, bottom, right = paddings
     found = jnp.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))

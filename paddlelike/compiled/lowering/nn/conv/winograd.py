@@ -1,9 +1,9 @@
 """Convolutions with kernels of 3x3 by Winograd's minimal filtering F(2x2, 3x3), channels last.
 
-The formulas are those of :mod:`paddlelike.ops.kernels.nn.conv.winograd`: 16 products for 4 results, where
-sums take 36. Results of float32 differ from XLA's by about 1e-6 of the largest. Processor milliseconds of
-XLA's convolution of 8 images, and of this one: 128 channels of 28 x 28 19, 12.6; 256 of 14 x 14 20, 11.5; 512
-of 7 x 7 22, 15.2; 64 of 56 x 56, where the sums cost most of it, 18.8, 17.2.
+The formulas are those of :mod:`paddlelike.ops.kernels.nn.conv.winograd`: 16 products for 4 results instead of
+36. Results of float32 differ from XLA's by about 1e-6 of the largest. For 8 images, processor milliseconds
+fall from 19 to 12.6 with 128 channels of 28 x 28, from 20 to 11.5 with 256 of 14 x 14, from 22 to 15.2 with
+512 of 7 x 7, but only from 18.8 to 17.2 with 64 of 56 x 56, where the sums dominate.
 """
 
 from __future__ import annotations

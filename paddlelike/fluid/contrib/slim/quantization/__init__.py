@@ -1,9 +1,9 @@
 """``fluid.contrib.slim.quantization``: training with quantization, and quantization of saved models.
 
-While it trains, each input of a quantized operator passes a ``fake_quantize_*`` operator, which makes whole
-steps of it, and a ``fake_*dequantize_*`` operator, which makes floats of these. A frozen graph holds whole
-numbers in its weights, and one operator behind each quantized one divides its result by the scales of both
-inputs. The graphs are Fluid 1.8.5's.
+In training, each input of a quantized operator passes through ``fake_quantize_*``, which rounds it to whole
+steps, and ``fake_*dequantize_*``, which converts these back to floats. A frozen graph has weights of whole
+numbers; an operator after each quantized one divides its result by the scales of both inputs. The graphs
+equal Fluid 1.8.5's.
 
 Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
 

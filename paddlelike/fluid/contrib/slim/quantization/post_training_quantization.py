@@ -295,7 +295,7 @@ class PostTrainingQuantization:
 def find_threshold(sizes: Array) -> float:
     """Return the scale whose quantized distribution has the least Kullback-Leibler divergence from ``sizes``.
 
-    Sums are added one after the other, as Fluid adds them: the last bit decides between two scales.
+    Numbers are added in Fluid's order, because the last bit can decide between two scales.
     """
     if sizes.dtype.kind != "f":  # counters and conditions of loops
         sizes = sizes.astype(np.float64)

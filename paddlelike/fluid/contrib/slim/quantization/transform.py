@@ -252,7 +252,8 @@ class QuantizationTransformPass(ScopePass):
 def _copy_nodes(graph: IrGraph, source: IrGraph, start: str) -> dict[str, IrVarNode]:
     """Copy all operators with their variables; return the last node of each variable by name.
 
-    Operators are copied as they are reached from the variable ``start``, then from parameters.
+    Operators are copied in the order in which they are reached, from the variable ``start``, then from
+    parameters.
     """
     twins: dict[Any, Any] = {}
 

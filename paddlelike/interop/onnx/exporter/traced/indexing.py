@@ -86,9 +86,8 @@ def _find_places(
 ) -> tuple[list[Value], Value | None]:
     """Return, for each axis of the operand, the index of every element and a mask of indexes outside.
 
-    ``shape`` is the shape of the elements. ``windows`` are its axes that go along a part of the operand,
-    in the order of ``inner``, the operand's axes. The other axes belong to the indices. Return None when no
-    index can be outside.
+    ``shape`` is the shape of the elements. Its axes ``windows`` run along the operand's axes ``inner``, in
+    the same order; its other axes belong to the indices. The mask is None when no index can be outside.
     """
     rank, dims = len(shape), e.shapes[0]
     batch = [axis for axis in range(rank) if axis not in windows]

@@ -1,8 +1,8 @@
 """Operators without a converter of their own, translated by their lowering for the compiled engine.
 
-The lowering is traced with the operator's declared shapes, for several sizes of the dims that are not known,
-and each primitive of JAX becomes nodes of ONNX. No node checks conditions on values, such as labels within
-their range.
+The lowering is traced with the operator's declared shapes, for several sizes of the unknown dims, and each
+primitive of JAX becomes nodes of ONNX. Conditions on values, such as labels within their range, are not
+checked.
 """
 
 from __future__ import annotations

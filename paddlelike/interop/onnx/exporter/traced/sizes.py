@@ -1,7 +1,7 @@
 """Unknown sizes: numbers that differ between traces are expressed as sums of the sizes.
 
-An operator is traced for several sizes. A number that differs between traces must be a sum of the sizes, each
-times a number, plus a number; another trace proves it.
+An operator is traced for several sizes. A number that differs between traces must be a linear function of the
+sizes; another trace verifies it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _INNER: Final = (*_CALLS, "branches", "cond_jaxpr", "body_jaxpr", "update_jaxpr"
 class Equation:
     """One primitive of JAX with its operands, which are values of the graph.
 
-    ``equations`` holds this equation as every trace has it.
+    ``equations`` holds this equation in each of the traces.
     """
 
     def __init__(

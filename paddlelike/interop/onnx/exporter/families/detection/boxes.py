@@ -65,7 +65,7 @@ def find_overlaps(
 ) -> Value:
     """Return the overlap of each box of ``first``, along the dim before ``axis``, with each of ``second``.
 
-    With ``touching``, boxes less than an ``edge`` apart have no overlap.
+    With ``touching``, the overlap of boxes less than an ``edge`` apart is 0.
     """
     mine, theirs = _edges(step, first.unsqueeze(axis)), _edges(step, second.unsqueeze(axis - 1))
     zero = edge - edge

@@ -93,8 +93,8 @@ def _find_probabilities(
 ) -> Expression:
     """Return the probability of each class, computed from the probabilities of the pairs.
 
-    The second method of Wu, Lin and Weng (2004), as LIBSVM has it: p minimizes ``p Q p`` one class after the
-    other. A row ends where its largest error is below 0.005 / classes, after 100 rounds at most.
+    This is the second method of Wu, Lin and Weng (2004), as in LIBSVM: p minimizes ``p Q p``, class by class.
+    A row is done when its largest error is below 0.005 / classes, or after 100 rounds.
     """
     from paddlelike import layers
 

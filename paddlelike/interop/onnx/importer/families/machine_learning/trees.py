@@ -1,7 +1,7 @@
 """Ensembles of decision trees, by comparisons and products of matrices.
 
-Every split is computed for every row. A leaf is reached when all splits on its path go the right way. The
-number of right ones is a product of the splits' results with a matrix of the paths.
+Every split is computed for every row. A row is in a leaf when all splits on the leaf's path agree. The count
+of agreeing splits is the product of the splits' results with a matrix of the paths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEEPEST: Final = 900
 class _Trees(NamedTuple):
     """The splits of all trees, and for each leaf the splits that must be true (1) or false (-1).
 
-    ``missing``: the split is true of NaN.
+    ``missing`` says which splits are true for NaN.
     """
 
     features: list[int]

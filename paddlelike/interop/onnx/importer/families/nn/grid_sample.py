@@ -1,6 +1,6 @@
 """GridSample: interpolate an image at given points.
 
-Source: ``at::grid_sampler`` of PyTorch, whose rules ONNX has taken over.
+Source: ``at::grid_sampler`` of PyTorch, whose rules ONNX follows.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _find_positions(
 def _find_taps(node: Node, mode: str, x: Numbers, shrunk: float) -> list[tuple[Numbers, Numbers]]:
     """Return the old indexes from which each element is computed, with their weights.
 
-    ``shrunk`` is the factor by which the places of an antialiased image come closer, at most 1.
+    ``shrunk``, at most 1, is the factor by which antialiasing brings positions closer together.
     """
     if mode == "nearest":
         rule = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")

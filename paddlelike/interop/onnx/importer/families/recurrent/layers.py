@@ -1,8 +1,8 @@
 """LSTM, GRU and simple recurrent layers over a batch of sequences.
 
-LSTM and GRU are Fluid's ``lstm`` and ``gru``, which work on sequences with LoD: rows are cut out of the batch
-by their lengths, and put back. Where Fluid's cells compute something else (a GRU whose reset gate acts after
-the product, a simple cell), the operator ``rnn`` of Paddle 2 is used.
+LSTM and GRU become Fluid's ``lstm`` and ``gru``, which work on sequences with LoD: rows are cut out of the
+batch by their lengths, and put back. For cells that Fluid lacks (a GRU whose reset gate acts after the
+product, a simple cell), the operator ``rnn`` of Paddle 2 is used.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def run_by_steps(
 ) -> tuple[Expression, list[Expression]]:
     """Return the outputs ``(N, T, hidden)`` of rows ``x``, and the last states ``(N, hidden)``.
 
-    ``states`` are the initial states. ``inside``, ``(N, T, 1)``, is 1 for each row of a sequence and 0 behind
+    ``states`` are the initial states. ``inside``, ``(N, T, 1)``, is 1 for each row of a sequence and 0 after
     it.
     """
     from paddlelike.layers.recurrent.static_rnn import StaticRNN
