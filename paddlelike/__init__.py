@@ -25,7 +25,7 @@ __version__ = "1.0.0"
 
 __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")
 
-# What lower floors ask higher ones for.
+# The hooks: functions of higher floors that lower floors call.
 _hooks.provide(
     # Methods of programs, blocks, operators and variables.
     encode_program="paddlelike.framework.codec.encode:encode_program",

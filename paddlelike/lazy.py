@@ -235,16 +235,16 @@ class _LateInit:
         body: dict[str, Any] = {one.name: one for one in self._fields}
         body |= {"__module__": self._cls.__module__, "__qualname__": self._cls.__qualname__}
         body["__annotations__"] = {one.name: one.type for one in self._fields}
-        body["__doc__"] = self._cls.__doc__ or self._cls.__name__  # or the library makes one of the signature
+        body["__doc__"] = self._cls.__doc__ or self._cls.__name__  # else made from the signature
         if hasattr(self._cls, "__post_init__"):
-            body["__post_init__"] = None  # the instance's own is called
+            body["__post_init__"] = None  # the instance's own method is called
         twin = type(self._cls.__name__, (), body)
         dataclass(twin, repr=False, eq=False, frozen=self._frozen)
         made: Callable[..., None] = vars(twin)["__init__"]
         return made
 
 
-class AliasFinder:  # of no class of importlib.abc, which takes long to import
+class AliasFinder:  # without a base of importlib.abc, which takes long to import
     """Imports modules under alias names, such as ``paddlelike.compiler`` for ``paddlelike.executor``.
 
     An alias also covers the modules below it. The modules are the same objects under both names.

@@ -137,7 +137,7 @@ def append_in_branch(
         if path:
             wanted = {name for op in path for name in op.input_arg_names if name not in stops}
         block = block.parent
-    steps = names.rename(add_sums(steps, target.idx))  # of variables that several blocks use
+    steps = names.rename(add_sums(steps, target.idx))  # for variables that several blocks use
     _append(target, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
     _append(target, steps, OpRole.Backward, names, callbacks)
     return _pair_with_gradients(target, parameters, names)
@@ -268,7 +268,7 @@ def _find_producer(loss: object) -> Operator:
     producer = next((op for op in reversed(block.ops) if loss.name in op.output_arg_names), None)
     if producer is None:
         raise GraphError(f"append_backward: no operator computes {loss.name!r}")
-    of_a_branch = producer.type == "select_input"  # its declared shape is that of one branch
+    of_a_branch = producer.type == "select_input"  # its declared shape is the shape of one branch
     if not of_a_branch and any(dim != 1 for dim in loss.shape):
         raise GraphError(
             f"append_backward: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",

@@ -40,7 +40,7 @@ def build_steps(
                     warn_quirk("later_pass")
     known = None
     if follows_fluid("overwritten_gradient") and (block.idx or block.program._backward_passes < 2):
-        given = given if block.idx else None  # in Fluid later passes look for those that exist
+        given = given if block.idx else None  # in Fluid later passes look for existing gradients
         known = {name for op in path for name in (*op.input_arg_names, *op.output_arg_names)}
     steps = transform.complete_steps(steps, stops, given, block.idx, starts, known)
     if any(_ends_at_last_step(step.grad, block) for step in steps):

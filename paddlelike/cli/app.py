@@ -99,7 +99,7 @@ class LazyCommands(TyperGroup):
 
 _STYLE: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,  # the help as plain text: square brackets are meant
+    "rich_markup_mode": None,  # plain text: square brackets are not markup
     "add_completion": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }

@@ -44,8 +44,8 @@ _ENDS: Final[tuple[type[Exception], ...]] = (
 )
 FOUND: Final = 1  # the exit status where a command found something
 FAILED: Final = 2  # wrong use, or none of the inputs could be read: nothing was judged
-FAULT: Final = 70  # an error that nobody foresaw (EX_SOFTWARE of sysexits.h)
-_NUL: Final = "embedded null byte"  # what Python says of such a path
+FAULT: Final = 70  # an unexpected error (EX_SOFTWARE of sysexits.h)
+_NUL: Final = "embedded null byte"  # Python's text for a path with a zero byte
 UNREAD: Final = 3  # nothing was found, and some files could not be read
 Json = typer.Option(False, "--json", help="Print JSON.")
 Verify = typer.Option(True, "--verify/--no-verify", help="Compare with the manifest first, if there is one.")
@@ -118,7 +118,7 @@ def print_text(text: str, *, indent: int | None = None) -> None:
     for line in text.splitlines():
         shown = escape(line)
         further = " " * (len(shown) - len(shown.lstrip()) + 2 if indent is None else indent)
-        if width and len(shown) > width:  # a long path stays whole, further left where it would not fit
+        if width and len(shown) > width:  # a long path is not broken, but indented less
             lines = textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False)
             rest = (one if len(one) <= width else f"{further[:2]}{one.lstrip()}" for one in lines[1:])
             shown = "\n".join([*lines[:1], *rest])

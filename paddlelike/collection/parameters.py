@@ -55,7 +55,7 @@ class Parameters:
         self._shape = shape
         self._scope = scope
         self._gradient: Array | None = None
-        self._rows: frozenset[int] | None = frozenset()  # that the gradient is of; None: of all
+        self._rows: frozenset[int] | None = frozenset()  # rows that have a gradient; None: all
         self.variable_name = variable_name
 
     def name(self) -> str:

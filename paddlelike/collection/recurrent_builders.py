@@ -131,7 +131,7 @@ class RNNState(NamedTuple):
     builder: Builder
     memories: tuple[Memory, ...]
     before: RNNState | None = None
-    is_start: bool = False  # no input yet, and no memories given
+    is_start: bool = False  # without input and given memories
 
     def add_input(self, x: Operand) -> RNNState:
         """Return the state after one more input of shape ``(input_dim,)``."""

@@ -86,7 +86,7 @@ class Trainer(ABC):
     True
     """
 
-    state_count: ClassVar[int] = 0  # arrays that are kept of each parameter
+    state_count: ClassVar[int] = 0  # arrays of state per parameter
 
     def __init__(self, m: ParameterCollection, learning_rate: float) -> None:
         self._collection = m

@@ -62,7 +62,7 @@ class Engine:
                 return frame
             frame.repeat = None
         find, holders, values = scope._vars.get, frame.holders, frame.values
-        # Without calls: this loop is most of what a small program costs.
+        # Without calls, since a small program spends most of its time in this loop.
         for position, name in self._persistables:
             holder = find(name) or scope.find_var(name) or scope.var(name)
             holders[position] = holder

@@ -111,7 +111,7 @@ def _open_array(array: Array, rows: Array | None) -> Array:
     if id(array) not in tables:
         tables[id(array)] = _HostTable(array, by_rows=rows is not None)
     while True:
-        # In this order: a save that does not see the view has put the old rows there before.
+        # In this order, since a save that does not see the view has already put its old rows there.
         view, old = array.view(), _kept.get(id(array))
         if old is not None:
             if (kept := old.keep(rows)) is not None:
@@ -220,7 +220,7 @@ class _HostTable(Table):
     def hold(self, nbytes: int) -> OldRows | None:
         if (array := self._array()) is None or array.nbytes != nbytes:
             return None
-        # Another owner of a view could write there unseen.
+        # Another owner of a view could write there without a record.
         if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
             return None
         old = _HostRows(self, array)

@@ -129,7 +129,7 @@ class RowIndex:
         while len(ids):
             free = np.flatnonzero(at.take(slots) < 0)
             held[slots[free]] = ids[free]  # before its position, so that Ctrl-C leaves no other id there
-            at[slots[free]] = places[free]  # the last of several in one slot stays, as of the ids
+            at[slots[free]] = places[free]  # the last of several in one slot stays, as for the ids
             left = np.flatnonzero(at.take(slots) != places)
             step += 1
             ids, places = ids.take(left), places.take(left)
@@ -208,7 +208,7 @@ def unique_rows(rows: Array) -> Array:
     >>> unique_rows(np.array([2, 0, 2]))
     array([0, 2])
     """
-    # With counts numpy sorts; without, it hashes, which takes six times as long.
+    # With counts numpy sorts; without counts it hashes, which takes six times as long.
     ids: Array = np.unique(rows, return_counts=True)[0]
     return ids
 

@@ -120,7 +120,7 @@ class Scope(Versioned, Displayed):
     }
 
     def __init__(self, parent: Scope | None = None) -> None:
-        self.erasures = 0  # how often variables were removed
+        self.erasures = 0  # the number of removals of variables
         #: Variables that plans found here; valid until ``erasures`` changes.
         self.found: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._vars: dict[str, ScopeVariable] = {}

@@ -210,7 +210,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
 def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
     """Let tensors without a LoD take arrays of a device as their values; see ``adopt_from_device``."""
-    # Without calls: this loop is most of what a small compiled step costs outside of XLA.
+    # Without calls, since a small compiled step spends most of its time outside of XLA in this loop.
     for tensor, value in zip(tensors, values, strict=True):
         tensor._device = value
         tensor._device_version = tensor.version = tensor.version + 1

@@ -40,7 +40,7 @@ def view_strided(array: Array, shape: Sequence[int], steps: Sequence[int]) -> Ar
     """
     if not array.flags.c_contiguous:
         raise ValueError(f"an array with strides {array.strides} is not C-contiguous")
-    # numpy compares the strides of a new array with the buffer that it is given; as_strided does not.
+    # np.ndarray checks that the strides fit the buffer; as_strided does not.
     size = array.itemsize
     view: Array = np.ndarray(shape, array.dtype, array, 0, [step * size for step in steps])
     view.flags.writeable = False

@@ -128,7 +128,7 @@ class Hdf5(FileFormat):
                     opened.create_dataset(
                         key, data=np.asarray(arrays[key], arrays[key].dtype.newbyteorder("<"))
                     )
-                    yield b""  # the array has been copied: whoever reads may let it go
+                    yield b""  # the array has been copied: the reader may release it
                 for name, value in self.attributes:
                     _write_attribute(opened, name, value)
             file.seek(0)
@@ -192,7 +192,7 @@ def _read_aside(file: Source) -> None:
     from h5py._objects import phil  # the lock of the library, which the fork must not find taken
 
     def read() -> bool:
-        with suppress(Exception):  # whoever reads it here says it
+        with suppress(Exception):  # this process reports the error when it reads
             kind = Hdf5()
             for entry in kind._list(file):
                 if entry.offset is None:
@@ -453,5 +453,5 @@ def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
 
 
 _MOST_STEPS: Final = 1000  # of a path with its links, which can lead in a circle
-_MOST_PACKED: Final = 50  # weights hardly get smaller; a file of zeros would take memory without end
+_MOST_PACKED: Final = 50  # weights hardly compress; a file of zeros could fill the memory
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor

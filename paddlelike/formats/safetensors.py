@@ -34,8 +34,8 @@ _SINGLE: Final = "model.safetensors"
 _INDEX: Final = ".index.json"
 _METADATA: Final = "__metadata__"
 
-# What JSON a header or an index can be. Of large ones any other is refused before it is parsed: empty lists
-# in a list take 25 times the memory of their text, names and tensors 8 times.
+# The possible JSON of a header or an index. Other large JSON is refused before it is parsed: a list of empty
+# lists takes 25 times the memory of its text, names and tensors 8 times.
 _LARGE: Final = 1 << 20
 _TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _FLAT: Final = rb"\{(?:\s*+%b\s*+:\s*+(?:%b|[-+.\w]++)\s*+,?)*+\s*+\}" % (_TEXT, _TEXT)

@@ -59,7 +59,7 @@ class Current(Generic[T]):
         """Return the value that applies to the calling thread."""
         if not self.blocks:
             return self._of_process
-        # Without more calls in the usual case: every run asks for the scope.
+        # Few calls in the usual case, since every run reads the scope.
         last = self.blocks[-1:]  # empty if another thread leaves its block now
         block = last[0]() if last else None
         if block is None or not (block.lock.locked() and block.thread == get_ident()):

@@ -166,7 +166,8 @@ class LockedBlock:
         """Prepare to enter; an interrupt may still prevent that."""
 
     __enter__ = _Found(_enter)
-    # `with` keeps this function alone, and by it the block, which the function ignores as it does errors.
+    # `with` refers only to this function, and through it to the block; the function ignores the block and
+    # errors.
     __exit__ = _Found(lambda block: functools.partial(block.lock.__exit__, block))
 
     def is_own(self) -> bool:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 _MANY: Final = 5_000_000  # names compared, times the length squared: more would take seconds
-_LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
+_LIKE: Final = 0.7  # difflib's ratio: names below it share only an ending such as .w_0
 
 #: Names of the same thing in other frameworks and functions of Fluid, where spelling does not suggest them.
 _ELSEWHERE: Final = {

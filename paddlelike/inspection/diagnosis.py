@@ -354,7 +354,7 @@ def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[s
     """Return the calls for a model of Paddle 2 or 3; they take the prefix of its files."""
     assert model.program is not None
     prefix, end = os.path.splitext(os.path.join(model.directory, model.program))
-    if model.values is not None and not content.variables:  # nor can anything read its values
+    if model.values is not None and not content.variables:  # its values cannot be read either
         return []
     program = content.programs.get(model.program) or next(iter(content.programs.values()), None)
     file = next((one for one in content.files if one.name == model.program), None)
@@ -395,7 +395,7 @@ def _list_file_calls(path: str, file: FileFacts, found: Inspection) -> list[tupl
     except PaddlelikeError:
         return []
     calls = [(OURS, call)] if known.holds.names else []
-    is_rooted = any(one.name.startswith("/") for one in found.variables)  # which no file's name is
+    is_rooted = any(one.name.startswith("/") for one in found.variables)  # a name that files cannot have
     return [*calls, (OURS, f"fluid.convert({path!r}, {'values.npz' if is_rooted else 'directory'!r})")]
 
 

@@ -151,11 +151,11 @@ def _get_layer(name: str) -> _typing.Any:
         _relate(layer, "layers", name)
     if isinstance(layer, _FunctionType):
         layer = _name_near_keyword(layer)
-        layer.__module__ = __name__  # where pickles find it, whatever module defines it
+        layer.__module__ = __name__  # where pickles find it, in any release
     return globals().setdefault(name, layer)
 
 
-if not _typing.TYPE_CHECKING:  # which would take any name for one of the module
+if not _typing.TYPE_CHECKING:  # a type checker would accept any name
     __getattr__ = _get_layer
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LayerHelper", "LayerHelperBase"]
 
-# It is computed by layers; each one has a helper.
+# A hook, since the layers that compute it import this module.
 _create_weight_normalized: Final[Hook[[LayerHelper, WeightNormParamAttr, list[int], VarType], Variable]] = (
     Hook("create_weight_normalized")
 )

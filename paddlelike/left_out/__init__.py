@@ -156,7 +156,7 @@ class _LeftOutModule(ModuleType):
         return f"<module {self._path}: {self._why}>"
 
 
-class LeftOutFinder:  # of no class of importlib.abc, which takes long to import
+class LeftOutFinder:  # without a base of importlib.abc, which takes long to import
     """Imports the left-out modules of Fluid, such as ``paddlelike.dygraph.jit``."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:

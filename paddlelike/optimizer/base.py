@@ -225,7 +225,7 @@ class Optimizer(State):
         chosen = parameter_list if parameter_list else self._parameter_list
         self._check_fresh(program, chosen)
         self._dtype = loss.dtype
-        # Where Fluid recomputes it has their gradients as well.
+        # With recomputation, Fluid has the gradients of these too.
         frozen = set() if self._checkpoints else {p.name for p in program.all_parameters() if not p.trainable}
         names = (one if isinstance(one, str) else one.name for one in chosen or ())
         given = [program.global_block().vars.get(name) for name in names]

@@ -67,7 +67,9 @@ class Folder(Facts):
         for file in queue:
             module = self.load(file)
             for place, rank in self._list_own(module, whole=file == path).items():
-                if imports[file] == rank == CERTAIN:  # in a circle, what was not followed to its end before
+                if (
+                    imports[file] == rank == CERTAIN
+                ):  # in a circle, units that were not followed to the end before
                     found[place] = CERTAIN
                 found.setdefault(place, POSSIBLE)
             for other, rank in module.imports.items():
@@ -249,7 +251,9 @@ class _Path(Unit):
                 self._parts(target)
 
     def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef) -> Unit:
-        scope = self.scope.parents if self.is_a(ast.ClassDef) else self.scope  # methods do not see its names
+        scope = (
+            self.scope.parents if self.is_a(ast.ClassDef) else self.scope
+        )  # methods do not see the names of a class
         unit = _Path(self.folder, node, self.file, scope.new_child())
         if isinstance(node, ast.ClassDef):
             unit.bases = [self._value(one) for one in [*node.bases, *(one.value for one in node.keywords)]]

@@ -53,7 +53,7 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
         return _scan_path(os.fspath(path), root)
     files = list(walk_files(root))
     home, around = root, files
-    if os.path.isfile(root):  # it imports modules of its project, as it does when that is scanned
+    if os.path.isfile(root):  # it imports modules of its project, as in a scan of the project
         home = find_project(root)
         around = [*itertools.islice(walk_files(home), _MOST_FILES), root]
     scripts = frozenset(one for one in around if one.endswith(_SCRIPTS))

@@ -180,8 +180,8 @@ class Piece:
     ) -> Any:
         found = executable.run(list(donated), list(kept), draws)
         if self._reads_memory:
-            # Before other code writes into the memory it reads. If JAX computes in a thread of its own, some
-            # results may be ready before others.
+            # Wait before other code writes into the memory that JAX reads. If JAX computes in another thread,
+            # some results may be ready before others.
             for value in found[0]:
                 if type(value) is self._array_type:
                     value.block_until_ready()
@@ -202,7 +202,7 @@ class Piece:
         sent: list[Any] = []
         sequences: dict[int, tuple[Array, LoD]] = {}
         uploaded: dict[Any, Any] = {}
-        # This loop is most of what a network of many parameters costs outside of XLA.
+        # A network with many parameters spends most of its time outside of XLA in this loop.
         for position, reader in self._first_reader.items():
             value = values[position] if position < size else None
             if value is None:
@@ -252,7 +252,7 @@ class Piece:
             raise RefusedError(reader, f"it reads a {type(value).__name__}")
         self._check_dtype(value, reader)
         if position in self._unsigned and not is_unsigned(value):
-            raise PassedOverError  # numpy updates all rows, until that changes
+            raise PassedOverError  # numpy updates all rows while this lasts
         holder = frame.holders.get(position)
         if self._reads_memory and holder is None:
             return align_feed(value)  # as it is, if it can be

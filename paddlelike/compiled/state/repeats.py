@@ -92,7 +92,8 @@ class Repeat:
         """
         if frame.scope.erasures != self._erasures:
             return False
-        # Without calls: these loops are most of what a network of many parameters costs outside of XLA.
+        # Without calls, since a network with many parameters spends most of its time outside of XLA in these
+        # loops.
         values = frame.values
         entries = zip(self._kept, self._tensors, self._arrays, strict=True)
         for index, (holder, tensor, array) in enumerate(entries):

@@ -183,7 +183,7 @@ class TrainerPartition:
         is_synchronous = self._is_synchronous()
         positions = read_positions(servers, is_synchronous=is_synchronous)
         how = Gathering(options.checksum, by_servers, local, joined=part == "params")
-        if not is_synchronous:  # updates continue: the manifest must count at least the updates in the values
+        if not is_synchronous:  # updates continue: count at least those in the values
 
             def recount() -> None:
                 positions.update(read_positions(servers, is_synchronous=False))

@@ -21,7 +21,7 @@ from paddlelike.foundation.locks import Condition
 from paddlelike.foundation.threads import Thread
 
 _POLL = 1.0  # seconds until gradients of a step that has no end are pushed
-_PAUSE = 0.01  # seconds between two pulls of a trainer that need not be fresh, and of one wait for gradients
+_PAUSE = 0.01  # seconds between two pulls that may be stale, and for one wait for gradients
 
 
 @dataclass(slots=True)

@@ -228,7 +228,7 @@ class Driver:
         outcome = self.state.outcome
         if isinstance(outcome, Closed):
             outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
-            outcome.exit_code = 0  # nothing is left to do: the launcher must not restart it
+            outcome.exit_code = 0  # training is complete: the launcher must not restart it
         if isinstance(outcome, FaultError):
             self._lose(outcome)
         if self._why is not None:

@@ -153,7 +153,7 @@ class Member:
             self._stay_for_saves()
         self._ending.set()
         if self._fault is not None:
-            # A thread that waits for a lost worker, or JAX's own end, must not keep the process.
+            # Neither a thread that waits for a lost worker nor JAX's shutdown may keep the process alive.
             Thread(self._exit_late, "paddlelike-exit").start()
         try:
             self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")

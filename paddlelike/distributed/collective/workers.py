@@ -304,8 +304,8 @@ class JobWorkers:
         if self._find_job().size == 1:
             return SelectedRows(rows.copy(), value.height(), values.copy())
         self.wait()
-        # All in one exchange, with the room of the last step if it is enough; few sizes, since each is
-        # compiled.
+        # One exchange for all rows. Few sizes are used, since each is compiled: the size of the last step, if
+        # it suffices.
         count, shape, dtype = len(rows), values.shape[1:], values.dtype
         width = dtype.itemsize * math.prod(shape)
         key = ctx.op.input("X")[0], width

@@ -297,7 +297,7 @@ def _connect(address: str | None, processes: int) -> Any:
     """Connect to a cluster and return the module ``ray``. Raises ExtraMissingError without Ray."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
-        # A cluster for this job alone gets a secret of its own, and leaves none in the home directory.
+        # A cluster for this job alone gets its own secret, which is not left in the home directory.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:

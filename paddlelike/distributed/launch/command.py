@@ -85,7 +85,7 @@ async def _launch_locally(
 ) -> int:
     environment = add_to_path(os.environ)  # for scripts with ``import paddle``
     if is_loopback_job(job):
-        # Other users of this machine can connect to the ports, so every job gets a secret of its own.
+        # Other users of this machine can connect to the ports, so every job gets its own secret.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))
 
     def make_slots(job: JobPlan) -> list[LocalSlot]:

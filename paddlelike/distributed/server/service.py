@@ -70,7 +70,7 @@ class Service(Workers):
         """
         end = time.monotonic() + patience
         with self.changed.hold():
-            # Asynchronous updates are at most one of each trainer, and are applied in any order
+            # Each trainer has at most one asynchronous update, and they are applied in any order
             while self.mode == "sync" and self.staging.is_full and not self.state.is_next(request.trainer):
                 left = end - time.monotonic()
                 if left <= 0 or self.is_stopping:

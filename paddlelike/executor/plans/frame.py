@@ -29,7 +29,7 @@ class Binding(NamedTuple):
     share: Share | None  # passes LoDs on
     dead: tuple[int, ...]  # the values that no later step uses
     is_plain: bool  # the kernel's inputs and results need no conversion
-    hollow: tuple[int, ...] = ()  # values whose shape alone later steps read
+    hollow: tuple[int, ...] = ()  # values that later steps read only for their shape
     candidates: tuple[int, ...] = ()  # large ones among these inputs may be written over
 
 

@@ -25,7 +25,7 @@ from paddlelike.lazy import dataclass
 
 NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
 _SNIFFED: Final = 8  # files that are looked into
-_TINY: Final = 512  # bytes of elements that are copied: a view of them takes as much memory, and longer
+_TINY: Final = 512  # bytes of elements that are copied: a view takes as much memory, and more time
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class VariableDirectory(FolderFormat):
         if kind == VarType.SELECTED_ROWS:
             return _rows_entry(name, selected_rows.read_header(file))
         plain = lod_tensor.find_plain(file) if type(file) is bytes else None
-        if plain is not None:  # of thousands of small files nearly all
+        if plain is not None:  # true for most of thousands of small files
             dtype, shape, lod, offset, nbytes, surplus = plain
             return Entry(name, dtype, shape, lod, offset, nbytes, name, None, 0, surplus)
         return _dense_entry(name, lod_tensor.read_header(file))

@@ -22,13 +22,13 @@ from paddlelike.formats.state.pickled import (
 )  # fmt: skip
 from paddlelike.lazy import dataclass
 
-_LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
-_SLACK: Final = 4096  # bytes that even the smallest file may make
-_ITEM: Final = 8  # what an item of a container, or an empty one, is counted for
+_LONG: Final = 1024  # longer texts stay views of the file until they are used
+_SLACK: Final = 4096  # bytes of memory that even the smallest file may use
+_ITEM: Final = 8  # bytes counted for an item of a container, or an empty container
 _SET: Final = 32
 _ITERABLE: Final = (str, bytes, memoryview, tuple, list, set, frozenset, dict)
 _DEEPEST: Final = 10_000  # marks
-# What pickles that run code name. Nothing is called here, but such a file is not taken for data.
+# Names in pickles that run code. They are not called here, but such a file is not treated as data.
 _RUNS_CODE: Final = frozenset(
     ("__builtin__", "builtins", "commands", "ctypes", "importlib", "nt", "os", "posix", "pty", "runpy")
 ) | frozenset(("shutil", "socket", "subprocess", "sys"))

@@ -66,7 +66,7 @@ class Program(EncodedState, Roles, Displayed):
         "_cntk_origin": dict,  # of paddlelike.interop.cntk
     }
 
-    _workers = 1  # mode nccl2: only CompiledProgram.with_data_parallel adds up the gradients
+    _workers = 1  # in mode nccl2: only CompiledProgram.with_data_parallel adds up the gradients
     has_operator_versions = False  # whether the encoding has the table of 1.8.5's operator versions
 
     def __init__(self) -> None:

@@ -119,7 +119,7 @@ class DirectoryContents:
                 return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
         if self._records is not None:
             record = self._records.get(path)
-            same = record is not None and record.checksum == hash_bytes(data)  # nearly always
+            same = record is not None and record.checksum == hash_bytes(data)  # the usual case
             if not same and self._is_compared(record):
                 self._note(path, compare_buffer(path, data, record))
         try:

@@ -233,7 +233,7 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
 
 def _is_program(where: Location, name: str) -> bool:
     """Return whether a file begins like a ProgramDesc, with its first block, or is one of Paddle 3 (JSON)."""
-    if not where.has(name):  # a link that leads nowhere, a pipe
+    if not where.has(name):  # such as a broken link or a pipe
         return False
     with where.open_file(name) as file:
         return file.read_at(0, 1) in ((b"\n", b"{") if name.endswith(".json") else (b"\n",))

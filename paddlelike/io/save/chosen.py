@@ -148,7 +148,7 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
         except SaveError as error:
             if not isinstance(error.__cause__, StorageError):
                 raise
-            # rows on disk that cannot be read, or have no room
+            # rows on disk that cannot be read or written
             hint = error.hint if error.__cause__.errno == errno.ENOSPC else _describe_last(where)
             raise SaveError(f"nothing was saved: {error.message}", hint=hint) from error
         writer.prepare(copies)

@@ -117,7 +117,7 @@ class Writer:
         is_sure = (copies is None and not delta) or self._writing.reserve(wait=delta)
         self._may_keep = is_sure or not delta
         self._held = {} if copies is not None and not is_sure and self.where.exists() else None
-        # Now, because a training step beside the commit may replace the arrays.
+        # Now, because a training step during the commit may replace the arrays.
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
         self._moved |= {one.name: one.moved for one in self._gathered}

@@ -150,7 +150,7 @@ def _conv(
     _check_filters(type, num_filters)
     if num_filters % groups:
         raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
-    # As Fluid, which compares before it takes 1 for None: one channel without groups is not depthwise.
+    # As in Fluid, the comparison comes before None becomes 1: one channel without groups is not depthwise.
     if dims == 2 and channels == given_groups and num_filters % channels == 0 and not use_cudnn:
         type = "depthwise_conv2d"
     window = repeat_size(type, "filter_size", filter_size, dims)
@@ -363,7 +363,7 @@ def _conv_transpose(
         "groups": groups,
         "use_cudnn": use_cudnn,
     }
-    # Fluid writes the format of images for volumes, too.
+    # As in Fluid, the format of images is written for volumes, too.
     data_format = "NCHW" if axis == 1 else "NHWC"
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 

@@ -78,7 +78,7 @@ class Scale(OpDef):
             return None  # a gradient may be sparse
         if x.type != VarType.LOD_TENSOR or x.dtype not in (VarType.FP32, VarType.FP64):
             return None
-        # An array without dims: as second operand it costs 0.2 us less than a number of numpy.
+        # An array without dims as second operand takes 0.2 us less than a numpy number.
         return functools.partial(np.multiply, np.array(by, numpy_dtype(x.dtype)))
 
     @classmethod

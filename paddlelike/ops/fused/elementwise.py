@@ -98,7 +98,7 @@ class FusedElemwiseActivation(OpDef):
         grad.attrs["functor_list"] = [f"{name}_grad" for name in op.attrs["functor_list"]]
         if not op.attrs["save_intermediate_out"]:
             grad.inputs["IntermediateOut"] = []
-        grad.outputs["IntermediateOut@GRAD"] = []  # nothing could read it
+        grad.outputs["IntermediateOut@GRAD"] = []  # it has no readers
         return [grad]
 
     @classmethod

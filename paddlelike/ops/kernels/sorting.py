@@ -41,7 +41,7 @@ def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
 
 
 def _argsort_as_cpp(keys: Array, first: int | None) -> Array:
-    # A heap and the last pass stay within their range whatever comparisons say, so that NaN has a place.
+    # A heap and the last pass stay within their range for any comparisons, so NaN has a definite place.
     sorter = _Sorter(keys, keeps_nan=first is not None or len(keys) <= _SMALL)
     if first is None:
         sorter.sort()
@@ -168,7 +168,8 @@ class _Sorter:
             self._sift(low, parent, size, order[low + parent])
         if not size or middle == high:
             return
-        # The root only rises, so that what is not higher now will not be later; but it may be NaN first.
+        # The root only rises, so an element that is not higher now will not be later; but the root may be NaN
+        # at first.
         root = keys[order[low]]
         above: Sequence[int] = range(middle, high)
         if root == root:

@@ -38,7 +38,7 @@ class HuberLoss(OpDef):
     def backward(
         d_out: Array, residual: Array, *, delta: float, wanted: tuple[bool, bool]
     ) -> tuple[Array | None, Array | None]:
-        # As in Fluid: below 0 for a delta below 0, and NaN counts as below 0.
+        # As in Fluid, the slope is below 0 for a delta below 0, and NaN counts as below 0.
         slope = np.where(residual > 0, delta, -delta).astype(residual.dtype)
         d_y = d_out * np.where(np.abs(residual) <= delta, residual, slope)
         return -d_y if wanted[0] else None, d_y if wanted[1] else None

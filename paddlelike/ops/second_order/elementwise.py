@@ -98,7 +98,7 @@ register_second_order("relu", _FROM_OUT, {"DDOut": "Out@GRAD"}, _relu)
 register_second_order("leaky_relu", _FROM_OUT, {"DDOut": "Out@GRAD"}, _leaky_relu)
 register_second_order("elu", _FROM_X, {"DDOut": "Out@GRAD", "DX": "X"}, _elu)
 register_second_order("square", _FROM_X, {"DDOut": "Out@GRAD", "DX": "X"}, _square)
-# These read the value of X@GRAD too, which the gradient operator computes: "DX" below.
+# These also read the value of X@GRAD, which the gradient operator computes: "DX" below.
 register_second_order(
     "sqrt", {"DDX": "X@GRAD", "DX": "=X@GRAD", "Out": "Out"}, {"DDOut": "Out@GRAD", "DOut": "Out"}, _sqrt
 )

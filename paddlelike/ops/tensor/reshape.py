@@ -274,7 +274,7 @@ class Flatten(OpDef):
     def infer(x: Spec, *, axis: int) -> Spec:
         if not 0 <= axis <= len(x.shape):
             raise ShapeError(f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}")
-        # An unknown dim, -1, is a factor like the others: so Paddle declares it.
+        # As in Paddle's declaration, an unknown dim, -1, is a factor like the others.
         return _make_spec(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
     @staticmethod

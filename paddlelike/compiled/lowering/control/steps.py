@@ -17,7 +17,7 @@ from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
 T = TypeVar("T")  # the function's results besides the carried values
-_ROUNDS = 5  # until the carried values have their final form
+_ROUNDS = 5  # rounds in which the carried values must reach their final form
 
 
 class Form(NamedTuple, Generic[T]):

@@ -131,7 +131,7 @@ class _Follower:
         ``given`` are the inputs of the piece; without them, bounds take the place of unknown numbers.
         """
         values = dict(self._start)
-        if self._bounds:  # it compares with one of these; the device knows whether there is a first step
+        if self._bounds:  # compared with a bound: only the device knows whether there is a first step
             values.setdefault(self._condition, np.ones(1, bool))
         for position, bound in self._bounds.items():
             if given is not None and bound.read is None:

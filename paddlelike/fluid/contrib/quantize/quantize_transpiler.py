@@ -173,7 +173,7 @@ class QuantizeTranspiler:
         scope = global_scope() if scope is None else scope
         persistables = {variable.name for variable in program.list_vars() if variable.persistable}
         for block in program.blocks:
-            before: dict[str, str] = {}  # what rounded weights and inputs are made of
+            before: dict[str, str] = {}  # by rounded value, the weight or input it was made from
             behind: dict[str, str] = {}  # results of layers, divided
             scales: dict[str, Any] = {}
             for op in list(block.ops):

@@ -66,7 +66,7 @@ def _cut(step: Step, image: Value, pads: list[int]) -> tuple[Variable, list[int]
 @reads("Convolution")
 def _read_convolution(step: Step) -> Value:
     kernel, image = step.value(), step.value(1)
-    if kernel.rank == image.rank and not kernel.dynamic:  # one map, which has no dim
+    if kernel.rank == image.rank and not kernel.dynamic:  # a single map, without a dim
         kernel = kernel._replace(
             variable=step.reshape_all(kernel.variable, [1, *kernel.shape]), rank=kernel.rank + 1
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from paddlelike.core import DtypeLike
 
 
-# Folding reads nodes, and a node asks it for what other nodes compute.
+# A hook, since folding imports this module.
 _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 
 #: The reason against an input whose value must be known when the program is built.

@@ -171,7 +171,7 @@ class PsRoiPool(OpDef):
         each = d_out / bins.area.astype(np.float64)
         index = np.stack([first + corner for corner in bins.corners])
         signed = np.stack([each, each, -each, -each])
-        # The sum from every corner on to the lower right is undone by the opposite signs.
+        # Each corner adds to the sum of all pixels to its lower right; the signs cancel outside of the bin.
         steps = scatter_add(int(np.prod(shape)), index, signed).reshape(shape)
         return steps.cumsum(2).cumsum(3)[:, :, :-1, :-1].astype(x.dtype)
 

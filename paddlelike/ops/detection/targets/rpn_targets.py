@@ -33,7 +33,7 @@ class _Assigned(NamedTuple):
 
     moved: Array
     objects: Array
-    weights: Array  # (len(moved), 4): 0 for anchors that stand in for one that is background after all
+    weights: Array  # (len(moved), 4): 0 for anchors that stand in for others
     positive: Array
     negative: Array
 
@@ -181,7 +181,8 @@ def _assign(
         far = _take_sample(far, batch - len(near), seed)
     label = np.full(len(overlaps), -1)
     label[near] = 1
-    # An anchor that is best for an object, yet far from it, is background; the first one stands in for it.
+    # The best anchor of an object is background if it is far from the object; the first positive anchor
+    # stands in for it.
     twice = int((label[far] == 1).sum())
     label[far] = 0
     kept, rest = np.flatnonzero(label == 1), np.flatnonzero(label == 0)

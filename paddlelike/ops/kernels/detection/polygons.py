@@ -84,7 +84,7 @@ def _measure_common(first: _Edges, second: _Edges) -> Array:
     b = _Edges(*(part[None, :, None, :] for part in second))
     low = np.maximum(a.left, b.left)
     width = np.maximum(np.minimum(a.right, b.right) - low, 0)
-    # The base line; the farther away, the more digits would cancel.
+    # The base line is close, since a distant one would cancel digits.
     base = min(first.at_left.min(initial=0), second.at_left.min(initial=0))
     height = a.at_left - base + (low - a.left) * a.slope
     other = b.at_left - base + (low - b.left) * b.slope

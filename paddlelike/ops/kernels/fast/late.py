@@ -260,7 +260,7 @@ def compile_function(
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if reorder:
         options["fastmath"] = {"reassoc", "contract", "nsz"}
-    # As numba looks names up in the function's module, it gets one where the helpers are compiled, too.
+    # numba looks up names in the function's module, so the function gets a module with compiled helpers.
     names = dict(function.__globals__)
     names.update((each.__name__, numba.njit(**options)(_copy_with(each, names))) for each in helpers)
     folder = find_cache()

@@ -17,9 +17,10 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
 _LEAST: Final = 1 << 15  # elements of all steps
-# Of float32, as numba computes with numbers of Python in float64.
+# float32, because numba computes with Python numbers in float64.
 _LARGEST, _FAR, _ONE, _HALF, _BOUND = map(np.float32, (13, 20, 1, 0.5, 87))
-# exp(r) for |r| <= log(2) / 2 behind 1 + r, and log(2) in two parts (Moshier's Cephes library, expf).
+# The terms of exp(r) after 1 + r for |r| <= log(2) / 2, and log(2) in two parts (Moshier's Cephes library,
+# expf).
 _E2, _E3, _E4 = np.float32(0.50000001201), np.float32(0.16666665459), np.float32(0.041665795894)
 _E5, _E6, _E7 = np.float32(0.0083334519073), np.float32(0.0013981999507), np.float32(0.0001987569150)
 _PER_LOG2, _LOG2, _LOG2_REST = np.float32(1.44269504), np.float32(0.693359375), np.float32(-0.000212194440)

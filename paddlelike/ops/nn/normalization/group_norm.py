@@ -129,7 +129,7 @@ def _normalize_parts(
     mean = np.zeros((len(x), groups), x.dtype)
     size = (_count_channels(x, data_layout) - 1) // groups + 1
     if len(cuts) * size == _count_channels(x, data_layout):
-        # The first group without channels; Fluid gives those after it a negative count.
+        # The first group without channels; in Fluid the groups after it have a negative count.
         mean[:, len(cuts) : len(cuts) + 1] = np.nan
     variance = mean.copy()
     for index, (cut, part) in enumerate(cuts):

@@ -169,7 +169,7 @@ class Lock:
                 elif not self.is_lost():
                     # S19
                     os.rename(self._path, os.path.join(self.folder, "lock"))
-            finally:  # released all the same, after an error of the disk or Ctrl-C
+            finally:  # released even after an error of the disk or Ctrl-C
                 close_files(self._files)
         if self._token is not None:
             remove_tree(self.folder)
@@ -341,7 +341,7 @@ class Lock:
             is_good = False
         else:
             facts = os.fstat(opened[0])
-            # Without a name its last holder has removed it just now; that is seen once it is locked.
+            # A file without a name was just removed by its last holder; that is noticed once it is locked.
             is_alone = stat.S_ISREG(facts.st_mode) and facts.st_nlink < 2
             is_good = is_alone and is_ours(facts, os.path.dirname(self._path))
         if not is_good:

@@ -61,8 +61,8 @@ def sum_folded(folded: Array, channels: int) -> Array:
     return total if len(total) == channels else np.add.reduce(total.reshape(-1, channels), axis=0)
 
 
-# A cache puts addresses that are a multiple of 4096 bytes apart into one set of a few lines. Where channels
-# of a pixel fall into few sets, as those of images of 32 x 32 or 64 x 64, only a few are moved at a time.
+# A cache puts addresses that are a multiple of 4096 bytes apart into one set of a few lines. If the channels
+# of a pixel fall into few sets, as in images of 32 x 32 or 64 x 64, only a few are moved at a time.
 _LINE: Final = 64  # bytes
 _SETS: Final = 64  # of a cache of the first level
 

@@ -18,9 +18,11 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
 
 _CHUNK: Final = 1 << 20  # bytes of the planes that are worked on at once
-_SHORT: Final = 768  # elements: to read repeated numbers costs less than the turns between shorter planes
-_FEW: Final = 8  # images whose planes are faster summed by BLAS than added up before
-_LEAST: Final = 8  # elements of a plane; sums of fewer cost more than to move the channels
+_SHORT: Final = (
+    768  # elements: with shorter planes, reading repeated numbers is cheaper than a loop over planes
+)
+_FEW: Final = 8  # images up to which BLAS sums the planes faster than numpy adds them first
+_LEAST: Final = 8  # elements of a plane: below, moving the channels costs less than such short sums
 # Lengths for which a product of vectors by BLAS is faster than einsum. OpenBLAS may divide one of more than
 # 10,000 elements among threads, whose number would then change the rounding.
 _DOTS: Final = range(128, 8193)
