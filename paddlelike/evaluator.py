@@ -65,7 +65,7 @@ class Evaluator:
             raise GraphError(f"evaluator.{own}: it must be built outside of branches and loops")
 
     def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
-        """Set the states to 0, by operators that are appended to ``reset_program`` (None: a new one)."""
+        """Set the states to 0, by operators that are appended to ``reset_program`` (None means a new one)."""
         program = Program() if reset_program is None else reset_program
         with program_guard(program):
             for state in self.states:

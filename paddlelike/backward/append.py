@@ -50,7 +50,7 @@ def append_backward(
     loss
         A variable of shape ``[1]``.
     parameter_list
-        Only these parameters, or other variables, such as an input of ``stop_gradient=False``. None: all
+        Only these parameters, or other variables, such as an input of ``stop_gradient=False``. None means all
         parameters that are trained.
     no_grad_set
         Variables, or their names, at which the pass stops (besides those with ``stop_gradient``).

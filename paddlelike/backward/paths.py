@@ -58,10 +58,10 @@ def find_path(
     differentiable: bool = True,
     wanted: Iterable[str] | None = None,
 ) -> list[Operator]:
-    """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
+    """Return the operators between ``inputs`` (None means any) and ``targets``, in program order.
 
     ``differentiable`` are the operators that have a gradient. ``wanted`` are the variables whose gradients
-    are needed (None: any); the pass may end at them.
+    are needed (None means any); the pass may end at them.
 
     Raises the errors of :func:`has_gradient`, and UnsupportedError as :func:`_report_ends` and
     :func:`_check_ends`.

@@ -63,7 +63,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     rename
         New names of attributes; a state that is a dict is renamed before its object receives it.
     find_array
-        Returns the array of a persistent id. None: such ids are refused.
+        Returns the array of a persistent id. None refuses such ids.
     trusted
         Keep operators and datasets that act outside of the process as they were saved.
     """

@@ -35,7 +35,7 @@ class Packed:
     shown : bool
         Whether the variable has the LoD outside of the computation, too.
     live : array or None
-        Shape (): how many sequences of the first level are in use, or rows without a LoD. None: all. The
+        Shape (): how many sequences of the first level are in use, or rows without a LoD. None means all. The
         others have no rows.
     source : int or None
         The position of a piece's input whose lengths say how many sequences are in use.

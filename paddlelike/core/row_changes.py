@@ -95,7 +95,7 @@ def watch_rows(tensor: LoDTensor) -> None:
 
 
 def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
-    """Record rows (None: all rows) before they are written. Return the arrays to write into."""
+    """Record rows (None means all rows) before they are written. Return the arrays to write into."""
     if _watched and rows is not None:
         found = [
             one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array

@@ -37,7 +37,8 @@ def download(url: str, module_name: str, md5sum: str | None, save_name: str | No
     module_name
         The folder of the file in ``DATA_HOME``.
     md5sum
-        The MD5 of the original, in hexadecimal digits; another file is used with a warning. None: any file.
+        The MD5 of the original, in hexadecimal digits; another file is used with a warning. None means any
+        file.
     save_name
         The name of the file if it is not the last part of ``url``.
 
@@ -81,7 +82,7 @@ def find(url: str, module_name: str, md5sum: str | None, save_name: str | None =
     Returns
     -------
     str or None
-        The path. None: the file is missing, and ``PADDLELIKE_SYNTHETIC_DATA`` is 1.
+        The path. None if the file is missing and ``PADDLELIKE_SYNTHETIC_DATA`` is 1.
 
     Raises
     ------

@@ -52,7 +52,7 @@ class Query:
     relevance_score
         The relevance, from 0 (none) to 2.
     feature_vector
-        46 numbers. None: an empty list.
+        46 numbers. None means an empty list.
     description
         The comment in the file.
 
@@ -87,7 +87,7 @@ class QueryList:
     Parameters
     ----------
     querylist
-        The documents, as :class:`Query`. None: none at first.
+        The documents, as :class:`Query`. By default the list is empty.
 
     Raises
     ------

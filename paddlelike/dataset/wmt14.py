@@ -1,6 +1,6 @@
 """WMT 2014: English and French sentences (http://www.statmt.org/wmt14/, a part of them in a tar file).
 
-A sample is three lists of ids: the source between "<s>" and "<e>", the target behind "<s>", the target before
+A sample is three lists of ids: the source between "<s>" and "<e>", the target after "<s>", the target before
 "<e>".
 """
 

@@ -1,6 +1,6 @@
 """WMT 2016, multimodal task: English and German captions (http://www.statmt.org/wmt16/, texts in a tar file).
 
-A sample is three lists of ids: the source between "<s>" and "<e>", the target behind "<s>", the target before
+A sample is three lists of ids: the source between "<s>" and "<e>", the target after "<s>", the target before
 "<e>".
 """
 

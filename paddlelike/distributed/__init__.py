@@ -29,7 +29,8 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     steps
         The number of steps of the whole training.
     scope
-        The scope of the parameters. None: the global scope. The startup program must have been run in it.
+        The scope of the parameters. None means the global scope. The startup program must have been run in
+        it.
 
     Returns
     -------

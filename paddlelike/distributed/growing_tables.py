@@ -220,7 +220,7 @@ def shrink(
     All tables are shrunk, or ``table`` alone. Each call adds ``days`` to the ages of ids that were not seen
     since, and multiplies shows and clicks by ``show_click_decay_rate``. An id is forgotten, with its row,
     state and counters, when it was not seen for more than ``delete_after_unseen_days``, or when its score is
-    below ``threshold`` (None: never). The score is ``nonclk_coeff`` times shows without a click plus
+    below ``threshold`` (None means never). The score is ``nonclk_coeff`` times shows without a click plus
     ``click_coeff`` times clicks. The coefficients, and the order of decay and score, are those of Paddle's
     accessors (``CtrCommonAccessor::Shrink`` in ``distributed/ps/table/ctr_accessor.cc``).
     """

@@ -123,7 +123,7 @@ class CompiledProgram:
         share_vars_from: CompiledProgram | None = None,
         places: Place | Sequence[Place] | None = None,
     ) -> CompiledProgram:
-        """Run as many copies as there are ``places`` (None: CPU_NUM copies). Return self.
+        """Run as many copies as there are ``places`` (None means CPU_NUM copies). Return self.
 
         With ``build_strategy.num_trainers`` above 1, the program runs as worker ``trainer_id`` of a job whose
         startup program ``fluid.DistributeTranspiler`` made in the mode nccl2; gradients are averaged over all

@@ -21,7 +21,7 @@ def program_to_code(prog: Program, fout: TextIO | None = None, skip_op_callstack
     prog
         The program.
     fout
-        The open file to print to. None: the standard output.
+        The open file to print to. None means the standard output.
     skip_op_callstack
         Leave out where each operator was built.
 

@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     name
         The name of the tensor; its index as text if the format stores no names.
     offset
-        The place in ``file`` where the elements begin, in C order and little-endian. None: they are
+        The place in ``file`` where the elements begin, in C order and little-endian. None means that they are
         encoded, and only ``read`` of the format can decode them.
     nbytes
         The size of the elements in memory, and in the file unless they are encoded.

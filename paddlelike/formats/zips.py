@@ -36,7 +36,7 @@ class Member(NamedTuple):
     Attributes
     ----------
     offset
-        The place where its bytes begin in the file. None: they are compressed.
+        The place where its bytes begin in the file. None means that they are compressed.
     begin
         The place where its bytes begin, compressed or not.
     size, stored_size

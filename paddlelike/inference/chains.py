@@ -1,4 +1,4 @@
-"""Chains of operators that prediction joins: a product and the operators behind it.
+"""Chains of operators that prediction joins: a product and the operators after it.
 
 A product by parameters (a convolution, the ``mul`` of a fully connected layer) begins a chain. Constant
 factors and summands per channel, of batch_norm for instance, are folded into copies of the parameters; a

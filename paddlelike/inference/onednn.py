@@ -419,7 +419,7 @@ def _describe_images(library: Library, shape: Sequence[int]) -> Handle:
 
 
 def _describe_windows(windows: Windows) -> list[Any]:
-    """Return strides, gaps within a window, and the padding in front and behind."""
+    """Return strides, gaps within a window, and the padding before and after."""
     gaps = [step - 1 for step in windows.dilations]
     return [
         Dims(*windows.strides),

@@ -144,7 +144,7 @@ class Library:
         return int(self._library.dnnl_memory_desc_get_size(layout))
 
     def make_attributes(self, activation: Eltwise | None, *, adds: bool = False) -> Handle:
-        """Return the attributes of a primitive: the activation behind it, and whether it ``adds`` to the
+        """Return the attributes of a primitive: the activation after it, and whether it ``adds`` to the
         target.
         """
         attributes, after = self.make("primitive_attr"), self.make("post_ops")

@@ -35,8 +35,8 @@ class Drawing:
     dot
         The text.
     place
-        The positions of the nodes. None: Graphviz finds better places where it is installed, as it does
-        for small graphs.
+        The positions of the nodes. None leaves the places to Graphviz, which finds better ones for small
+        graphs.
     """
 
     dot: str

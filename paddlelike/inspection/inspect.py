@@ -36,7 +36,7 @@ class VariableFacts(NamedTuple):
     dtype
         Paddle's name, such as "FP32".
     height
-        The height of the whole matrix, for SelectedRows. None: a dense tensor.
+        The height of the whole matrix, for SelectedRows. None means a dense tensor.
     problem
         Why the elements cannot be read.
     histogram, sample

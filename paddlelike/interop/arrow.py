@@ -61,7 +61,7 @@ def export_rows(
         A directory of ``save_persistables``.
     link
         The link of the variable's chain of deltas, from 1 on: the rows that changed in that save, and the
-        ids that were forgotten. None: all rows, with all deltas.
+        ids that were forgotten. None means all rows, with all deltas.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def import_rows(
     Parameters
     ----------
     variable
-        The name of the variable. None: the name in the file.
+        The name of the variable. None means the name in the file.
 
     Raises
     ------

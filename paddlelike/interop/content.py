@@ -54,7 +54,7 @@ class FileFacts(NamedTuple):
         "variable", "link" (of a chain of deltas), "combined", "program", "manifest", the name of another
         format, or "other".
     problem, hint
-        Why it cannot be read, and the next step if one is known. None: it can be read.
+        Why it cannot be read, and the next step if one is known. None means that it can be read.
     """
 
     name: str
@@ -181,7 +181,7 @@ class Content:
         Parameters
         ----------
         program
-            The name of its file. None: the first one.
+            The name of its file. None means the first one.
         """
         if not self.is_directory:
             return ()

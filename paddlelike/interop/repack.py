@@ -57,7 +57,7 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     ------
     LoadError
         The source holds no variables, or SelectedRows, which a combined file does not hold; or nothing says
-        the names of its variables; or its files are not what was saved.
+        the names of its variables; or its files differ from the save.
     SaveError
         ``target`` exists, or cannot be written.
 
@@ -107,7 +107,7 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None, *, ver
     Raises
     ------
     LoadError
-        The source holds no variables, or their names are not known; or its files are not what was saved.
+        The source holds no variables, or their names are not known; or its files differ from the save.
     SaveError
         ``target`` exists, or cannot be written.
     """
@@ -140,7 +140,7 @@ def prune(
     Parameters
     ----------
     feeds
-        The names of the feeds. None: the feeds of the model that are still needed.
+        The names of the feeds. None means the feeds of the model that are still needed.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 

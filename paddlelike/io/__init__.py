@@ -1,9 +1,9 @@
 """``fluid.io``: variables and storage. Saving and loading values, programs and models for prediction.
 
 Several functions share these arguments: ``executor`` runs the program of ``save`` or ``load`` operators;
-``dirname`` is the directory, or a URL; ``main_program`` has the variables (None: the default main program);
-``filename`` is one file for all variables, or None for one file per variable. The ``choices`` of a load are
-the keywords of :func:`load_vars`.
+``dirname`` is the directory, or a URL; ``main_program`` has the variables (None means the default main
+program); ``filename`` is one file for all variables, or None for one file per variable. The ``choices`` of a
+load are the keywords of :func:`load_vars`.
 """
 
 from paddlelike import lazy as _lazy

@@ -44,13 +44,13 @@ def emit(
     inputs
         Variables by slot; None for an absent one.
     layer
-        The prefix of the call's name. None: the operator's type.
+        The prefix of the call's name. None means the operator's type.
     dtype
-        Element type of the output. None: that of the first input.
+        Element type of the output. None means that of the first input.
     slot
         The output slot.
     out
-        The variable to write to. None: a new one.
+        The variable to write to. None means a new one.
     constant
         Whether gradients stop at the output.
     helper

@@ -123,7 +123,7 @@ class _Path(Unit):
             self._block(self.node.body)
 
     def _block(self, body: Sequence[ast.stmt]) -> bool:
-        """Follow statements. Return whether the code behind them is unreachable."""
+        """Follow statements. Return whether the code after them is unreachable."""
         return any(self._statement(one) for one in body)
 
     def _statement(self, node: ast.stmt) -> bool:
@@ -194,7 +194,7 @@ class _Path(Unit):
         return self._either(node.body, node.orelse)
 
     def _either(self, *blocks: Sequence[ast.stmt]) -> bool:
-        """Follow several blocks; one of them runs. Return whether the code behind them is unreachable."""
+        """Follow several blocks; one of them runs. Return whether the code after them is unreachable."""
         names, after = self.names, []
         before = dict(names)
         with self._possible():

@@ -109,7 +109,7 @@ def compare_files(
 
 
 def compare_file(file: Any, record: Record) -> tuple[str, str]:
-    """Return the field of :class:`Verification` in which an open file belongs, and the reason or ""."""
+    """Return the field of :class:`Verification` for an open file, and the reason or ""."""
     if file.size != record.size:
         return "cut", f"{file.size} bytes, saved were {record.size}"
     if record.algorithm is None:

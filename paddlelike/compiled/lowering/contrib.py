@@ -147,7 +147,7 @@ def tree_conv_grad(
 
 
 def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
-    """Return the rows as (B, N, ...). Rows behind a tree repeat the tree before it: see
+    """Return the rows as (B, N, ...). Rows after a tree repeat the tree before it: see
     ``tree_conv_padding``.
     """
     if not follows_fluid("tree_conv_padding"):

@@ -119,7 +119,7 @@ class _DeviceRows(OldRows):
             self._has_read.wait(_PATIENCE)
 
     def begin(self, rows: Array | None) -> None:
-        """Copy the rows that a step is about to write (None: all). The caller holds the lock."""
+        """Copy the rows that a step is about to write (None means all). The caller holds the lock."""
         if self._is_open:
             return
         if rows is not None and (not len(rows) or 0 <= rows.min() <= rows.max() < len(self._places)):

@@ -49,7 +49,7 @@ class Trace:
     values
         The values by position in the plan's layout; :meth:`run` changes them.
     draws
-        The random values, in the order of the operators that draw them. None: collect the draws.
+        The random values, in the order of the operators that draw them. None collects the draws.
     """
 
     def __init__(self, plan: CompiledPlan, values: dict[int, Any], draws: Sequence[Any] | None) -> None:

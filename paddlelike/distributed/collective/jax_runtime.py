@@ -88,7 +88,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
 
 
 def _read_gpus() -> list[int] | None:
-    """Return the GPUs that the launcher assigned to this worker. None: all that JAX finds."""
+    """Return the GPUs that the launcher assigned to this worker. None means all that JAX finds."""
     numbers = os.environ.get("FLAGS_selected_gpus", "").split(",")  # noqa: SIM112
     return [int(one) for one in numbers] if all(one.isdecimal() for one in numbers) else None
 

@@ -42,7 +42,7 @@ class Sharding:
         return [name for name, owner in self.state.items() if owner != rank]
 
     def remove_updates(self, block: Block, rank: int) -> None:
-        """Remove the updates of other workers' parameters, and gather the parameters behind the last one."""
+        """Remove the updates of other workers' parameters, and gather the parameters after the last one."""
         chains = {name: chain for name, chain in _find_updates(block).items() if name in self.owners}
         own = (index for name in chains if self.owners[name] == rank for index in chains[name])
         kept = _find_needed(block, own) | _find_common(block, chains)

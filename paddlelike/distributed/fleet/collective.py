@@ -193,7 +193,7 @@ class Collective(Fleet):
         dirname, filename
             The same as for ``fluid.io.save_persistables``.
         main_program
-            A Program. None: that of ``minimize``, before it was transpiled.
+            A Program. None means the program of ``minimize``, before it was transpiled.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class Collective(Fleet):
         train_status
             The epoch that was completed.
         fs
-            The file system of ``path``, of ``paddle.distributed.fs_wrapper``. None: this machine's.
+            The file system of ``path``, of ``paddle.distributed.fs_wrapper``. None means this machine's.
         local_cache_path
             The directory that the checkpoint is written to before ``fs`` uploads it.
         remain_all_checkpoint

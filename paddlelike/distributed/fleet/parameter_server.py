@@ -95,7 +95,7 @@ class DistributedTranspiler(TableFleet):
         optimizer
             Any optimizer.
         strategy
-            A strategy of StrategyFactory, or a DistributeTranspilerConfig. None: synchronous rounds.
+            A strategy of StrategyFactory, or a DistributeTranspilerConfig. None means synchronous rounds.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class DistributedTranspiler(TableFleet):
         dirname
             The directory.
         main_program
-            The trainer's program. None: fleet's.
+            The trainer's program. None means fleet's program.
         mode
             0: whole; 1: a base of deltas; 2: of large variables the rows that changed, as ``delta=True``.
 
@@ -225,7 +225,7 @@ class DistributedTranspiler(TableFleet):
         feeded_var_names, target_vars
             The inputs and outputs of the model.
         main_program
-            A program to prune. None: the network as it was before it was transpiled.
+            A program to prune. None means the network before it was transpiled.
         export_for_deployment
             The same as for ``fluid.io.save_inference_model``.
 

@@ -58,7 +58,7 @@ class LocalSlot:
     environment
         The environment to which the variables of the process are added.
     directory
-        The working directory of the process. None: the launcher's.
+        The working directory of the process. None means the launcher's directory.
     """
 
     def __init__(

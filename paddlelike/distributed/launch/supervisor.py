@@ -112,7 +112,7 @@ class Supervisor:
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
         them has reached a later attempt, and workers start when all have reached the same attempt.
     replan
-        Returns the processes with which the job continues after a failure. None: the same processes.
+        Returns the processes with which the job continues after a failure. None means the same processes.
     """
 
     def __init__(

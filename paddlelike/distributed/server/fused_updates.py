@@ -40,7 +40,7 @@ class FusedUpdate:
         The variables with as many elements as the parameter, in the order of the formula; the gradient,
         which is the sum, follows the parameter.
     others
-        The variables of the other slots, such as the learning rate. None: not given.
+        The variables of the other slots, such as the learning rate. None for slots that are not given.
     written
         The variables that the update writes.
     """

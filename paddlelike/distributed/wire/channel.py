@@ -85,15 +85,16 @@ class Channel:
             Sent as one message, or above 1 MiB as a stream. An iterator is consumed as fast as the network
             accepts its parts. Notes and FLUSH are for direct connections alone.
         receiver
-            Takes the answer's records; or a function from the answer's header to such a receiver. None: the
+            Takes the answer's records; or a function from the answer's header to such a receiver. None if the
             answer has no records.
         timeout
             Seconds for the whole call.
         answer_size
             The most bytes that the answer's records can have, if known: up to 1 MiB they come as one message,
-            which is faster. None: they come as a stream, if there is a receiver.
+            which is faster. None means that they come as a stream, if there is a receiver.
         direct
-            A connection of :meth:`open_direct`, which the call gives back. None: the call goes over gRPC.
+            A connection of :meth:`open_direct`, which the call gives back. None means that the call goes over
+            gRPC.
 
         Raises
         ------

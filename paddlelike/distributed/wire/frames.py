@@ -113,7 +113,7 @@ def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes
 
 
 def split(message: bytes) -> tuple[Header, memoryview]:
-    """Return the header of a first message, and the body behind it, which is empty if a stream follows.
+    """Return the header of a first message, and the body after it, which is empty if a stream follows.
 
     Raises FrameError for a message that is too short, and for a header that is not a JSON object.
     """

@@ -153,7 +153,7 @@ def bind_kernel(
     dead
         The positions of values that are not used after this step.
     target
-        The position of the only result, if it is just a value. None: ``store`` it.
+        The position of the only result, if it is just a value. With None, ``store`` stores it.
     """
     flat = [position for position in positions if isinstance(position, int)]
     if target is None or copied or len(flat) < len(positions) or len(flat) not in (1, 2):

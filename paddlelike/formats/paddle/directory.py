@@ -130,7 +130,7 @@ def make_facts(
     dtype
         The name of a VarType, such as "FP32".
     height
-        The height of SelectedRows. None: a dense tensor.
+        The height of SelectedRows. None means a dense tensor.
     """
     kind = "lod_tensor" if height is None else "selected_rows"
     lists = [list(level) for level in lod]

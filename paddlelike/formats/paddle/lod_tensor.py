@@ -258,7 +258,7 @@ def _parse(cursor: Cursor) -> Header:
 
 
 def _parse_plain(cursor: Cursor) -> Header | None:
-    """Return the header of a tensor without LoD, the usual case. None: parse it step by step."""
+    """Return the header of a tensor without LoD, or None if it must be parsed step by step."""
     chunk = cursor.chunk
     size = int.from_bytes(chunk[_PLAIN.size - 4 : _PLAIN.size], "little")
     facts = _decode_plain(bytes(chunk[: _PLAIN.size + size])) if size <= _MAX_FRONT else None

@@ -97,7 +97,7 @@ class ServerTables(FolderFormat):
     Parameters
     ----------
     width
-        The width of the rows. None: it follows from the numbers.
+        The width of the rows. None means that it follows from the numbers.
     shards
         The number of files for a table: the ``shard_num`` of the servers that load it.
     """

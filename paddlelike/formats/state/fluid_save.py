@@ -59,7 +59,7 @@ class FluidSave(FolderFormat):
     Parameters
     ----------
     parameters
-        The names that go into ``.pdparams`` when values are written. None: all of them.
+        The names that go into ``.pdparams`` when values are written. None means all of them.
     """
 
     name = "fluid_save"

@@ -75,9 +75,9 @@ def load_all(
     constructors
         More globals that may be called, by (module, name).
     persistent
-        Returns the object that a persistent id stands for. None: such ids are refused.
+        Returns the object that a persistent id stands for. None refuses such ids.
     count
-        The number of pickles to read. None: all up to the end.
+        The number of pickles to read. None means all up to the end.
     foreign
         Take objects of unknown classes as :func:`load` does, and leave arrays and texts in the file.
 

@@ -32,7 +32,7 @@ def grad_name(name: str) -> str:
     Returns
     -------
     str
-        The name with ``@GRAD`` behind it.
+        The name, followed by ``@GRAD``.
 
     See Also
     --------

@@ -75,9 +75,9 @@ def export_cntk(
     source
         A directory of a model for prediction; or a program, whose part for prediction is taken.
     feeds, fetches
-        The inputs and outputs of a program. None: those of its feed and fetch operators.
+        The inputs and outputs of a program. None means those of its feed and fetch operators.
     scope
-        Holds the parameters of a program. None: the current scope.
+        Holds the parameters of a program. None means the current scope.
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` takes them.
 

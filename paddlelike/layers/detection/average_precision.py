@@ -147,7 +147,7 @@ class DetectionMAP:
         return self.cur_map, self.accum_map
 
     def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
-        """Forget earlier batches, by an operator that is appended to ``reset_program`` (None: a new one)."""
+        """Forget earlier batches, by an operator appended to ``reset_program`` (None means a new one)."""
         program = Program() if reset_program is None else reset_program
         state = self.has_state
         with program_guard(program):

@@ -48,9 +48,9 @@ class LoopLimit:
     Parameters
     ----------
     steps
-        The most steps of each loop. None: any number.
+        The most steps of each loop. None means any number.
     seconds
-        The time for all loops of the run, compared after each step. None: without limit.
+        The time for all loops of the run, compared after each step. None means without limit.
 
     >>> LoopLimit(steps=2).run(lambda: [find_limit().check(step) for step in range(3)])
     Traceback (most recent call last):

@@ -124,10 +124,10 @@ def _is_for_blas(x: Array) -> bool:
 
 
 def _sum_inner(x: Array, first: int, end: int) -> Array:
-    """Return the sums over the dims from ``first`` up to ``end``, with dims behind them, by BLAS.
+    """Return the sums over the dims from ``first`` up to ``end``, with dims after them, by BLAS.
 
-    A plain reduction takes up to ten times as long when the dims behind are small: for (64, 26, 16) it takes
-    39 us instead of 4.
+    A plain reduction takes up to ten times as long when the dims after them are
+    small: for (64, 26, 16) it takes 39 us instead of 4.
     """
     parts = x.reshape(math.prod(x.shape[:first]), math.prod(x.shape[first:end]), math.prod(x.shape[end:]))
     return np.matmul(make_ones(parts.shape[1], x)[None], parts)

@@ -20,7 +20,7 @@ class ColdRows(RowStore):
     Attributes
     ----------
     most
-        Rows that stay in memory; None: the same as in the table that this one follows.
+        Rows that stay in memory; None means the same as in the table that this one follows.
     count
         Rows of the table, in memory or here.
     """

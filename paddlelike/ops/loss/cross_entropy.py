@@ -39,8 +39,8 @@ _LARGEST = 1e20  # Paddle's number for an infinite logarithm
 def flatten_labels(
     op: str, label: Array, classes: int, ignore_index: int | None = None
 ) -> tuple[Array, Array | None]:
-    """Return the labels as one row, with ignored labels replaced by 0, and a mask of these (None: no label is
-    ignored).
+    """Return the labels as one row, with ignored labels replaced by 0, and a mask of these (None means no
+    label is ignored).
 
     Raises EnforceNotMet when a label is not a class or not an integer.
     """

@@ -118,8 +118,8 @@ class Reduction(NamedTuple):
     neutral
         The number that changes no result: what stands in unused rows of sequences.
     value
-        Fluid's formula, a function of X and the axes; it keeps the reduced dims as 1. None: Fluid has no
-        such operator.
+        Fluid's formula, a function of X and the axes; it keeps the reduced dims as 1. None means that Fluid
+        has no such operator.
     slope
         The gradient of X from the gradient of Out, (Out,) and X; Out and its gradient keep the reduced dims
         as 1.

@@ -115,7 +115,7 @@ class ProgressWriter:
         tally.reset()
 
     def begin(self, done: int, total: int | None) -> None:
-        """Begin a session after ``done`` samples of ``total`` (None: no end)."""
+        """Begin a session after ``done`` samples of ``total`` (None means no end)."""
 
     def end(self) -> None:
         """Do what is needed at the end of the session, which may have failed."""

@@ -39,7 +39,7 @@ def collect_contents(
     Parameters
     ----------
     program
-        The path of the program for which a load is planned. None: no plan.
+        The path of the program for which a load is planned. None means no plan.
     against
         Another path of any format, which ``path`` is compared with: what is added is in ``path`` alone.
     statistics

@@ -67,7 +67,7 @@ class LoopbackServer:
     port
         0: any free one.
     token
-        None: a random one.
+        None means a random one.
     most_bytes
         The most bytes of the body of a request.
     clock

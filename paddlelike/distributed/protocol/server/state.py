@@ -66,7 +66,7 @@ class ServerState(ServerBase):
         Whether the parameters were loaded from a directory that does not record a round; the server then
         takes the round of the other servers.
     saved
-        The position of the loaded parameters, as :meth:`position` was at the save. None: start values.
+        The position of the loaded parameters, as :meth:`position` was at the save. None means start values.
     lease
         Seconds without a request after which a trainer counts as silent.
     checkpoints

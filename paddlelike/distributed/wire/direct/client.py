@@ -37,7 +37,7 @@ class DirectClient:
     hints
         The advice by the code of an error.
     tls
-        The certificates. None: clear text.
+        The certificates. None means clear text.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class DirectServer:
         The number of connections that may wait for their peer at once. When there are more, the one that has
         waited longest is closed, and its trainer connects again.
     tls
-        The certificates. None: clear text.
+        The certificates. None means clear text.
     """
 
     def __init__(

@@ -193,7 +193,7 @@ def basic_lstm(
     num_layers
         The number of layers.
     sequence_length
-        The length of each sequence, (N,). None: all are full.
+        The length of each sequence, (N,). None means that all are full.
     dropout_prob
         The probability of dropout between layers.
     bidirectional

@@ -106,7 +106,7 @@ class CntkCheckpoint:
         Parameters
         ----------
         scope
-            Holds the values. None: the current scope.
+            Holds the values. None means the current scope.
         unit_gain
             Whether the learner had CNTK's default, momentum with unit gain.
 
@@ -168,11 +168,11 @@ class CntkCheckpoint:
         file
             The name of the first file; the second is ``<file>.ckp``.
         external_state
-            The state of the script and the readers. None: the state that was read.
+            The state of the script and the readers. None means the state that was read.
         samples, minibatches
             The numbers of samples and minibatches since the checkpoint was read.
         scope
-            Holds the values. None: the current scope.
+            Holds the values. None means the current scope.
 
         Raises
         ------
@@ -230,8 +230,8 @@ def import_cntk_checkpoint(
     file
         The first file, such as ``myModel.dnn``.
     batch_size
-        The samples of a minibatch. None: of those before the checkpoint, on average. Adam's steps and the
-        running averages of batch normalization depend on it in CNTK.
+        The samples of a minibatch. None means the average of those before the checkpoint. Adam's steps and
+        the running averages of batch normalization depend on it in CNTK.
     scope
         The scope that receives the values; None for the current one.
 

@@ -72,7 +72,7 @@ def export_cntk_checkpoint(
     unit_gain
         Whether the learner has CNTK's default, momentum with unit gain: the rate is divided by ``1 - mu``.
     scope
-        Holds the values. None: the current scope.
+        Holds the values. None means the current scope.
 
     Returns
     -------

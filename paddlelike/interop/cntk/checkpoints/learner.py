@@ -31,7 +31,7 @@ class CntkLearner:
     reference
         The number of samples in a minibatch that the rates are for; 0: any number, with mean gradients.
     smoothed_count
-        The number of updates that Adam corrects its averages by. None: another kind of learner.
+        The number of updates that Adam corrects its averages by. None means another kind of learner.
     arrays
         The learner's state of each parameter, by its name (CNTK's uid): nothing (SGD: shape ``()``), the
         velocity times the rate (momentum), or both averages of Adam, the average of squares first.

@@ -33,7 +33,7 @@ def follow_schedule(
     Parameters
     ----------
     loss
-        A mean over the minibatch; the operators are put behind the one that computes it.
+        A mean over the minibatch; the operators are put after the one that computes it.
     rates
         The variables of learning rates, and the updates that read each.
     convert

@@ -12,7 +12,7 @@ from paddlelike.interop.onnx.exporter.graph import Value
 
 
 def make_mask(lengths: Value, steps: Value | None = None) -> Value:
-    """Return a mask ``(N, T)`` of existing steps, for the first ``steps`` (a scalar; None: the longest)
+    """Return a mask ``(N, T)`` of existing steps, for the first ``steps`` (a scalar; None means the longest)
     steps.
     """
     if steps is None:

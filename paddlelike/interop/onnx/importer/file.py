@@ -71,7 +71,7 @@ def read_array(tensor: TensorProto, directory: str | None) -> Array:
     Parameters
     ----------
     directory
-        The directory of the files of external data. None: there are no such files.
+        The directory of the files of external data. None means that there are no such files.
 
     Raises
     ------

@@ -126,7 +126,7 @@ def sample_reservoir(
     """Return ``indices`` with a random sample of ``count`` in front, drawn in Paddle's order.
 
     Element i from ``count`` on changes places with element ``floor(u * i)`` if that is below ``swaps_below``
-    (None: ``count``).
+    (None means ``count``).
     """
     order: Array = indices.copy()
     if len(order) <= count:

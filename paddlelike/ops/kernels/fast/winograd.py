@@ -30,7 +30,7 @@ def _write_four(out: Array, a: Array, b: Array, c: Array, d: Array, k: int, step
 
 
 def _split_columns(x: Array, pairs: Array, left: int) -> None:
-    """Copy a row ``(W, C)`` behind ``left`` zeros, split into even and odd columns: ``(2, w C)``."""
+    """Copy a row ``(W, C)`` after ``left`` zeros, split into even and odd columns: ``(2, w C)``."""
     width, channels = x.shape
     pairs[:] = 0
     for column in range(min(width, 2 * (pairs.shape[1] // channels) - left)):

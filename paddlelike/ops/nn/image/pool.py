@@ -195,7 +195,7 @@ class _LaterPool(_Pool):
 def find_factor(op: str, x: Array, attrs: PoolAttrs) -> Array | None:
     """Return the size of each window divided by its counted elements; None if all elements count.
 
-    Paddle 2 counts as much padding behind the last element as there is before the first one.
+    Paddle 2 counts as much padding after the last element as there is before the first one.
     """
     whole = attrs.exclusive or attrs.adaptive or attrs.global_pooling
     if whole or attrs.pooling_type != "avg":

@@ -68,7 +68,7 @@ def sync_file_system(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Write the names in a directory to the disk, or the bytes of a file.
+    """Sync the names in a directory, or the bytes of a file, to the disk.
 
     Raises
     ------

@@ -18,7 +18,7 @@ _AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one t
 def find_owners(
     rois: Array | Packed, images: int, offsets: Array | Packed | None = None
 ) -> tuple[Array, Array]:
-    """Return the rows of regions, and the image of each region, from its LoD or from ``offsets``."""
+    """Return the rows of regions, and the image of each region, from their LoD or from ``offsets``."""
     if offsets is None:
         if not isinstance(rois, Packed) or rois.count != images:
             raise LoweringError("the regions have no sequence for each image")

@@ -121,7 +121,7 @@ _find_maxima.defvjp(_find_maxima_forward, _find_maxima_backward)
 
 
 def _pad_after(axis: pool_kernels.Axis) -> int:
-    """Return the padding behind the data that gives exactly the requested number of windows."""
+    """Return the padding after the data that gives exactly the requested number of windows."""
     return axis.spans[-1][1] - axis.size - axis.pad[0]
 
 

@@ -36,7 +36,7 @@ def _read_reshape(step: Step) -> Value:
 
 
 def _count_axes(step: Step, index: int, rank: int) -> int:
-    """Return the number of axes behind an axis."""
+    """Return the number of axes after an axis."""
     if index == DYNAMIC - 3:  # the mark for the end of the static axes
         return rank
     if index > DYNAMIC - 16:

@@ -78,7 +78,7 @@ def transform_places(places: Array) -> Array:
 
 
 def _copy_rows(part: Array, images: Array, first: int, left: int) -> None:
-    """Copy the rows of images from ``first`` on into ``part``, behind ``left`` columns, surrounded by
+    """Copy the rows of images from ``first`` on into ``part``, after ``left`` columns, surrounded by
     zeros.
     """
     low, high = max(0, first), min(images.shape[1], first + part.shape[1])

@@ -257,7 +257,7 @@ def _convert_pad_image(step: Step) -> Value:
 
 
 def _go_round(step: Step, pairs: Sequence[tuple[int, ...]]) -> Value:
-    """Return X with circular padding: its last elements before each dim, its first elements behind it."""
+    """Return X with circular padding: its last elements before each dim, its first elements after it."""
     out = step.input()
     for axis, (before, after) in enumerate(pairs):
         ends = [step.add("Slice", out, *map(step.ints, (-before, _MOST, axis)))] if before else []

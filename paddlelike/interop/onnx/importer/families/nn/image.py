@@ -114,9 +114,7 @@ def _read_conv_transpose(node: Node) -> Expression:
 def _find_crops(
     node: Node, kernel: Sequence[int], windows: dict[str, list[int]]
 ) -> tuple[list[int], list[int]]:
-    """Return how much a transposed convolution crops at both ends of each dim, and the zeros added behind
-    it.
-    """
+    """Return the crops of a transposed convolution at both ends of each dim, and the zeros added after it."""
     crops, beyond = list(windows["paddings"]), []
     more = list(node.attr("output_padding", [0] * len(kernel)))
     sizes, auto = node.attr("output_shape"), node.attr("auto_pad", "NOTSET")

@@ -267,7 +267,7 @@ def _run_rnn(
 
 @reads("ReverseSequence")
 def _read_reverse_sequence(node: Node) -> Expression:
-    """Reverse each sequence; steps behind its end stay in place."""
+    """Reverse each sequence; steps after its end stay in place."""
     axes = node.attr("batch_axis", 1), node.attr("time_axis", 0)
     if node.rank() < 2 or sorted(axes) != [0, 1] or node.dtype() != np.float32:
         node.refuse(f"X has {node.rank()} dims of {node.dtype()}, its axes are {axes}")
