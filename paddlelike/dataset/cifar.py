@@ -85,7 +85,7 @@ def train10(cycle: bool = False) -> Reader:
     Parameters
     ----------
     cycle
-        True: the reader begins again after the last sample, for ever.
+        If True, the reader begins again after the last sample, for ever.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def test10(cycle: bool = False) -> Reader:
     Parameters
     ----------
     cycle
-        True: the reader begins again after the last sample, for ever.
+        If True, the reader begins again after the last sample, for ever.
 
     Returns
     -------

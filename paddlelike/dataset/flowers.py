@@ -61,9 +61,9 @@ def train(
     buffered_size
         The number of samples that are made ahead in threads.
     use_xmap
-        True: threads make the samples, in any order. False: one after another.
+        If True, threads make the samples, in any order. If False, one after another.
     cycle
-        True: the reader begins again after the last sample, for ever.
+        If True, the reader begins again after the last sample, for ever.
 
     Returns
     -------

@@ -42,7 +42,7 @@ def load_image_bytes(bytes: bytes, is_color: bool = True) -> Array:
     bytes
         The content of a PNG, JPEG or other file that OpenCV reads.
     is_color
-        True: the image has three channels, blue, green and red. False: it is grey, (H, W).
+        If True, the image has three channels, blue, green and red. If False, it is grey, (H, W).
 
     Returns
     -------
@@ -272,7 +272,7 @@ def simple_transform(
     is_color: bool = True,
     mean: Sequence[float] | Array | None = None,
 ) -> Array:
-    """Resize, crop and, in half of the trainings, flip an image.
+    """Resize and crop an image, and for training flip half of the images.
 
     Parameters
     ----------
@@ -283,9 +283,9 @@ def simple_transform(
     crop_size
         The number of pixels of an edge of the square that is kept.
     is_train
-        True: the square is at a random place, and half of the images are flipped. False: it is in the middle.
+        If True, crop at a random place and flip half of the images; otherwise crop the middle.
     is_color
-        True: one number per channel is expected in ``mean``.
+        If True, one number per channel is expected in ``mean``.
     mean
         What is subtracted: one number per channel, or one per element. None subtracts nothing.
 
@@ -340,7 +340,7 @@ def load_and_transform(
     filename
         The path of the image.
     is_color
-        True: the image has three channels, blue, green and red. False: it is grey, (H, W).
+        If True, the image has three channels, blue, green and red. If False, it is grey, (H, W).
 
     Returns
     -------

@@ -124,7 +124,7 @@ def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict[int, str] | dic
     dict_size
         The number of words of either dictionary.
     reverse
-        True: words by id. False: ids by word.
+        If True, return words by id, otherwise ids by word.
 
     Returns
     -------

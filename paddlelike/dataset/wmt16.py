@@ -135,7 +135,7 @@ def get_dict(lang: str, dict_size: int, reverse: bool = False) -> dict[str, int]
     dict_size
         The number of words, with the three marks.
     reverse
-        True: words by id. False: ids by word.
+        If True, return words by id, otherwise ids by word.
 
     Returns
     -------

@@ -197,7 +197,7 @@ def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> Lo
 
 
 def read_dense_rows(source: Source, entry: Entry, start: int, stop: int) -> Array:
-    """Read some rows of a dense tensor with elements stored in ``source`` as in memory.
+    """Read some rows of a dense tensor whose elements have the same bytes in ``source`` as in memory.
 
     Raises
     ------

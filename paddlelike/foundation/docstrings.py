@@ -154,9 +154,7 @@ def list_groups() -> list[list[tuple[str, str]]]:
 
 
 def _find_home(path: str) -> tuple[str, str]:
-    """Return the module below ``fluid``, and the name there, of a function, a class or a member of a
-    class.
-    """
+    """Return the module below ``fluid`` that has a function, class or member, and its name there."""
     words = path.split(".")[1:]
     top = next((i for i, word in enumerate(words) if word[0].isupper()), len(words) - 1)
     return ".".join(words[:top]), ".".join(words[top:])

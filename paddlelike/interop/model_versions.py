@@ -101,7 +101,7 @@ def convert_arrangement(
     overwrite
         Allow the two files to exist.
     verify
-        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+        Compare the files with their manifest first, if there is one. If False, copy damaged values, too.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     Parameters
     ----------
     verify
-        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+        Compare the files with their manifest first, if there is one. If False, copy damaged values, too.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None, *, ver
         The variables, if neither a manifest nor a program beside the file names them; they are in the file
         in sorted order.
     verify
-        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+        Compare the files with their manifest first, if there is one. If False, copy damaged values, too.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def prune(
     feeds
         The names of the feeds. None means the feeds of the model that are still needed.
     verify
-        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+        Compare the files with their manifest first, if there is one. If False, copy damaged values, too.
 
     Raises
     ------

@@ -205,7 +205,7 @@ class RecomputeOptimizer(Optimizer):
 
 
 class DGCMomentumOptimizer:
-    """Deep gradient compression between GPUs, which is not supported.
+    """Deep gradient compression between GPUs. It is not supported.
 
     Lin et al., Deep gradient compression, 2017.
 
@@ -223,7 +223,7 @@ class DGCMomentumOptimizer:
 
 
 class PipelineOptimizer:
-    """Sections of a network on several devices, which is not supported.
+    """Sections of a network on several devices. They are not supported.
 
     Huang et al., GPipe, 2018.
 

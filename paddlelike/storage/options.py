@@ -22,8 +22,8 @@ class SaveOptions(KeywordOptions):
         Another directory that this process saved or loaded: files of variables that have not changed since
         are shared with it (reflink, else hard link, else a copy) instead of written.
     blocking
-        False: return as soon as the changed values are copied in memory. The save continues in a thread; the
-        next save, into any directory, waits for it.
+        If False, return as soon as the changed values are copied in memory. The save continues in a thread;
+        the next save, into any directory, waits for it.
     durability
         ``"atomic"``: after a power cut there are all files of this save, or all of the one before;
         ``"process"``: this holds only when a process dies; ``"power"``: what was saved is on the disk.
@@ -38,7 +38,7 @@ class SaveOptions(KeywordOptions):
         With parameter servers: let them write their rows of large files themselves, in parallel, instead of
         sending everything to trainer 0. All processes must see the directory under this path.
     manifest
-        Write ``__manifest__`` with the files. False: the directory holds Paddle's files only, and nothing
+        Write ``__manifest__`` with the files. If False, the directory holds Paddle's files only, and nothing
         can be verified. ``PADDLELIKE_MANIFEST=0`` in the environment makes that the default, for scripts that
         count the files.
     remove_stale

@@ -55,7 +55,7 @@ class LambConfig:
 
 
 class DistFCConfig:
-    """Fluid's options for a fully connected layer that is divided among workers, which is not supported."""
+    """Fluid's options for dividing a fully connected layer among workers; this is not supported."""
 
 
 class DistributedStrategy(BuildStrategy):

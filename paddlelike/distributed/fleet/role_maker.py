@@ -227,7 +227,7 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
-    """For processes that mpirun starts, which is not supported. Raises UnsupportedError."""
+    """The role of processes that mpirun starts. It is not supported and raises UnsupportedError."""
 
     def __init__(self) -> None:
         raise UnsupportedError(

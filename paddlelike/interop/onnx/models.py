@@ -105,7 +105,7 @@ def convert_model(
     overwrite
         Allow ``target`` to exist.
     verify
-        Compare the files of a directory with their manifest, if there is one. False: copy damaged ones, too.
+        Compare the files of a directory with their manifest, if any. If False, copy damaged files, too.
 
     Raises
     ------

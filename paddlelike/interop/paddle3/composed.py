@@ -225,7 +225,7 @@ def _draw_truth(call: _Call) -> None:
 
 
 def _draw_softmax(call: _Call) -> None:
-    """Return the softmax of the operand plus Gumbel noise ``-ln(-ln u)``; if ``hard``, its maximum as one-hot."""
+    """Return the softmax of the operand plus Gumbel noise ``-ln(-ln u)``, as one-hot rows if ``hard``."""
     kind, axis = call.type(call.read(0)), call.attrs["axis"]
     noise = _draw(call, kind, 1e-20)
     for _ in range(2):

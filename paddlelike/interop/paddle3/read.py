@@ -227,7 +227,7 @@ def _read_split(block: Block, op: dict[str, Any]) -> None:
     names, results = block.find_list(get_operand(op, 0)), get(op, "O", list)
     if len(names) != len(results):
         raise FormatError(
-            f"the program of Paddle 3 is damaged: a list of {len(names)} has {len(results)} items"
+            f"the program of Paddle 3 is damaged: a list has {len(results)} items, expected {len(names)}"
         )
     for name, node in zip(names, results, strict=True):
         block.set_value(node, name)

@@ -31,7 +31,7 @@ class LoadOptions(KeywordOptions):
     Attributes
     ----------
     strict
-        False: load the values that fit; the report lists those that are missing or do not fit.
+        If False, load the values that fit; the report lists those that are missing or do not fit.
     rename
         ``{name in the files: name in the program}``; also a list of variables that take the same value.
     rules

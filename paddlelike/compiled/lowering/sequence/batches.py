@@ -28,7 +28,7 @@ def sequence_mask(
         known = ctx.find_greatest(0)
         width = -1 if known is None else known
     if width < 0:
-        raise LoweringError("the shape depends on the greatest length, which is a value")
+        raise LoweringError("the shape depends on the greatest length, which is only known at run time")
     lengths = x.rows if isinstance(x, Packed) else jnp.asarray(x)
     mask = (jnp.arange(width) < lengths[..., None]).astype(numpy_dtype(VarType(out_dtype)))
     return x.replace(mask, shown=False) if isinstance(x, Packed) else mask
