@@ -126,7 +126,7 @@ def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Blo
     Returns
     -------
     Block
-        The block's context manager, without a value for ``as``.
+        A context manager, whose ``as`` has no value.
 
     See Also
     --------

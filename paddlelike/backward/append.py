@@ -57,7 +57,7 @@ def append_backward(
     callbacks
         Called with ``block=`` and ``context=`` (gradient name -> variable name) after each operator.
     checkpoints
-        Activations that stay in memory; the others between them are computed a second time.
+        Activations that stay in memory; those between them are computed a second time.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def append_backward(
     TypeError
         ``loss`` is not a variable, or a list holds something besides variables and names.
     GraphError
-        ``loss`` has several elements, is computed inside a block that is complete, or not at all; a name in
+        ``loss`` has several elements, is computed in a complete block, or is not computed; a name in
         ``parameter_list`` is not a variable; an operator cannot be differentiated.
 
     See Also

@@ -191,7 +191,8 @@ class _Total:
     parts
         The names of the contributions so far.
     places
-        The slots, and the indices in them, that name the only contribution: a second one renames it.
+        The slots, and the indices in them, with the name of the first contribution, which a second one
+        changes.
     was_read
         Whether a step has read a contribution.
     """

@@ -23,7 +23,7 @@ class MemberNames:
     Parameters
     ----------
     allow_unnamed, allow_duplicates
-        Whether arrays may lack a name, or have a name that is taken. If False, such an array is a
+        Whether arrays may lack a name, or have a name that is taken. If False, such an array raises
         SaveError.
     """
 

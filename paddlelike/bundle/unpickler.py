@@ -56,7 +56,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     file
         A binary file object.
     size
-        The bytes left in it, the limit of what one opcode may claim.
+        The number of bytes left, the limit for the size that one opcode may claim.
     classes
         More classes that the pickle may create, by ``module.name``; plain values, numpy arrays and the
         classes of this package are always allowed.

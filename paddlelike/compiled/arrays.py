@@ -186,7 +186,7 @@ class SavedSteps:
     entry : dict
         The overwritten variables, with their values before the first step.
     count : array
-        Shape (): how many steps ran; for a branch, whether it ran.
+        Shape (): the number of steps that ran; for a branch, whether it ran.
     """
 
     def __init__(self, before: Any, after: Any, entry: Any, count: Array) -> None:

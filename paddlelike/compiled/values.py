@@ -35,10 +35,10 @@ class Packed:
     shown : bool
         Whether the variable has the LoD outside of the computation, too.
     live : array or None
-        Shape (): how many sequences of the first level are in use, or rows without a LoD. None means all. The
-        others have no rows.
+        Shape (): the number of sequences of the first level, or of rows without a LoD, that are in use. None
+        means all. The others do not have rows.
     source : int or None
-        The position of a piece's input whose lengths say how many sequences are in use.
+        The position of the piece's input whose lengths give the number of sequences in use.
     exact : bool
         Whether the longest sequence has just ``longest`` rows.
     full : bool

@@ -177,7 +177,7 @@ def numpy_dtype(dtype: object) -> np.dtype[Any]:
     Returns
     -------
     numpy.dtype
-        For bfloat16, which numpy does not have, the dtype that holds its bits.
+        The dtype. For bfloat16, which numpy lacks, the dtype of its bits.
 
     Raises
     ------

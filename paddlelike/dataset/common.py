@@ -50,7 +50,7 @@ def download(url: str, module_name: str, md5sum: str | None, save_name: str | No
     Raises
     ------
     MissingFileError
-        The file is missing. The error says what to put where.
+        The file is missing. The error says which file to put where.
 
     See Also
     --------

@@ -61,7 +61,7 @@ def train(
     buffered_size
         The number of samples that are made ahead in threads.
     use_xmap
-        If True, threads make the samples, in any order. If False, one after another.
+        Whether threads make the samples, in any order, instead of one after another.
     cycle
         If True, the reader begins again after the last sample, for ever.
 

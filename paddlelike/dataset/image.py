@@ -124,7 +124,7 @@ def resize_short(im: Array, size: int) -> Array:
     Returns
     -------
     numpy.ndarray
-        The image, (H, W, 3) or (H, W), with the ratio of its edges and with its dtype.
+        The image, (H, W, 3) or (H, W), with the same ratio of edges and the same dtype.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def to_chw(im: Array, order: Sequence[int] = (2, 0, 1)) -> Array:
     im
         The image, (H, W, 3), or (H, W) if it is grey.
     order
-        The old position of each new dim. The default makes (C, H, W) of (H, W, C).
+        The old position of each new dim. The default turns (H, W, C) into (C, H, W).
 
     Returns
     -------
@@ -287,7 +287,7 @@ def simple_transform(
     is_color
         If True, one number per channel is expected in ``mean``.
     mean
-        What is subtracted: one number per channel, or one per element. None subtracts nothing.
+        The numbers to subtract, one per channel or one per element; None for none.
 
     Returns
     -------

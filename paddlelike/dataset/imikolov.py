@@ -55,7 +55,8 @@ def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) 
         The number of words of a sample. Sentences of ``n`` words and more are left out; 0 keeps
         all.
     data_type
-        ``DataType.NGRAM``: words in a row. ``DataType.SEQ``: a sentence, and the same one word later.
+        ``DataType.NGRAM`` for consecutive words, ``DataType.SEQ`` for a sentence and the same sentence one
+        word later.
 
     Returns
     -------

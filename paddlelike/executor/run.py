@@ -281,7 +281,7 @@ class Executor(Displayed):
         dataset
             A dataset of ``fluid.DatasetFactory``.
         thread, debug
-            Accepted for Fluid; batches run one after the other.
+            Accepted for Fluid. They have no effect: batches run one after another.
         fetch_list, fetch_info
             The variables printed every ``print_period`` batches, and the titles in front of their values.
         fetch_handler

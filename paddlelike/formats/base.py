@@ -114,8 +114,8 @@ class Format(ABC, Generic[S, W]):
     suffixes
         The usual ends of file names, with the dot.
     advice
-        The advice how to open such a file, used as the hint of the error where a file of one Paddle
-        variable was expected. "" for what ``filename=`` of a load opens as it is.
+        The hint of the error when such a file stands in place of a file of one Paddle variable; "" if
+        ``filename=`` of a load opens it.
     holds
         The kinds of values that the format can hold.
     """

@@ -133,7 +133,7 @@ class Snapshot:
         Raises
         ------
         OSError
-            The system refused it there, or the process has been killed.
+            The system refused the work in the other process, or that process has been killed.
         """
         import json  # late: it takes long
 

@@ -31,8 +31,8 @@ class VariableFacts(NamedTuple):
     Attributes
     ----------
     role
-        "parameter", "optimizer state", "learning rate", "counter" or "state", guessed by Fluid's naming of
-        accumulators: files do not say it.
+        "parameter", "optimizer state", "learning rate", "counter" or "state", guessed from Fluid's names of
+        accumulators, because files do not record it.
     dtype
         Paddle's name, such as "FP32".
     height
@@ -80,7 +80,7 @@ class Inspection(Displayed):
     library, saved
         The program that wrote the manifest, and the time (UTC); None without a manifest.
     unnamed
-        Combined files whose variables are called by position, because nothing says their names.
+        Combined files whose variables are called by position, because their names are not known.
     left_out
         The contents of each file beside variables: numbers and texts in a pickle, arrays of types that no
         variable has, and the like.

@@ -68,7 +68,7 @@ def export_rows(
     ExtraMissingError
         pyarrow is not installed.
     LoadError
-        The variable or link does not exist, or its file is not what was saved.
+        The variable or link does not exist, or its file differs from the save.
     """
     arrow = _load_arrow()
     value, facts = _read_value(dirname, variable) if link is None else _read_delta(dirname, variable, link)
@@ -115,7 +115,7 @@ def import_rows(
     FormatError
         The file has other columns, repeats an id, or has rows of another type or width.
     LoadError
-        The directory has no such variable, or one without these ids.
+        The directory does not have the variable, or the variable does not have these ids.
     """
     found = _read_file(_load_arrow(), path)
     variable = variable or found.facts.get("variable")

@@ -38,7 +38,7 @@ def refuse_damage(path: str, *, verify: bool = True) -> None:
     Raises
     ------
     LoadError
-        Files are not what was saved.
+        Files differ from the save.
     """
     asynchronous.wait_for_pending()
     if not verify:

@@ -56,8 +56,8 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     Raises
     ------
     LoadError
-        The source holds no variables, or SelectedRows, which a combined file does not hold; or nothing says
-        the names of its variables; or its files differ from the save.
+        The source holds no variables, or SelectedRows, which a combined file cannot hold; or the names of its
+        variables are not known; or its files differ from the save.
     SaveError
         ``target`` exists, or cannot be written.
 
@@ -149,8 +149,8 @@ def prune(
     GraphError
         A name is not a variable of the program, or a feed is missing or unused.
     LoadError
-        The source holds no program or several, or a parameter that is needed is not there; or its files are
-        not what was saved.
+        The source does not hold exactly one program, or lacks a needed parameter; or its files differ from
+        the save.
     SaveError
         ``target`` exists, or cannot be written.
     """

@@ -34,7 +34,7 @@ class PendingSave:
     work
         The function that the thread runs.
     hurry
-        The function to call when somebody waits for the end.
+        The function to call when another thread waits for the end.
 
     >>> save = start_save("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()

@@ -45,7 +45,7 @@ class LayerHelper:
     Parameters
     ----------
     layer_type
-        The operator's name, which begins the names of what the layer creates.
+        The operator's name, the prefix of the names of all variables that the layer creates.
     name
         The layer's own name; None for a generated one.
 

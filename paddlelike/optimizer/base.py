@@ -75,7 +75,7 @@ class Optimizer(State):
     grad_clip
         A gradient clip of :mod:`paddlelike.clip`; None for no clip.
     name
-        A text in the names of the accumulators (``w_NAME_velocity_0``); None for no text.
+        The NAME in names of accumulators, such as ``w_NAME_velocity_0``; None for none.
 
     Raises
     ------

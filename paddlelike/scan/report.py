@@ -22,10 +22,10 @@ class ScriptFinding(NamedTuple):
     file, line
         The path below the folder, and the line; in a notebook the cell and the line in it.
     kind
-        "paddle": a name, or an argument, that is not here; "python", "package": one that Python, or numpy and
-        Pillow, no longer have; "device": a GPU that is not here; "unseen": only a run would show it.
+        "paddle" for an unsupported name or argument; "python" or "package" for a name that Python, or numpy
+        and Pillow, no longer have; "device" for a GPU; "unseen" if only a run would show it.
     certain
-        The script comes to it without arguments of the command line; otherwise it may.
+        Whether the script reaches it without command-line arguments; otherwise it may reach it.
     """
 
     file: str
@@ -63,7 +63,7 @@ class Scan(Displayed):
     Attributes
     ----------
     names
-        The names of Paddle that are known and used, and how often.
+        The known names of Paddle that are used, with their counts.
     packages
         Other packages that scripts import: whether each is installed.
     operators

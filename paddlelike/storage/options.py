@@ -25,8 +25,9 @@ class SaveOptions(KeywordOptions):
         If False, return as soon as the changed values are copied in memory. The save continues in a thread;
         the next save, into any directory, waits for it.
     durability
-        ``"atomic"``: after a power cut there are all files of this save, or all of the one before;
-        ``"process"``: this holds only when a process dies; ``"power"``: what was saved is on the disk.
+        With ``"atomic"``, a power cut leaves all files of this save or all of the previous one. With
+        ``"process"``, only a killed process does. With ``"power"``, the files are on the disk when the save
+        returns.
     checksum
         The algorithm of the manifest's checksums: "xxh3_128", "sha256", "crc32", or None for no checksums.
     wait

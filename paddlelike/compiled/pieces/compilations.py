@@ -31,7 +31,7 @@ class Compilations:
     Attributes
     ----------
     count : int
-        How often the piece was compiled: once for each choice of shapes.
+        The number of compilations of the piece, one for each choice of shapes.
     passed_over : int
         How many runs numpy took over.
     """

@@ -31,7 +31,7 @@ class CompiledPlan(Plan):
         The ``id`` of each operator whose dense gradient may stay rows, see
         :mod:`paddlelike.executor.plans.touched`.
     row_updates : dict
-        The index of such a gradient, by the ``id`` of the update that takes it.
+        The index of such a gradient, by the ``id`` of the update that reads it.
     batch : set
         The positions of feeds, and of the results of readers in the program.
     reads, writes : list

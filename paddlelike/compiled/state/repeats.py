@@ -51,7 +51,7 @@ class Repeat:
     copied
         The positions of feeds that may have to be copied first.
     only
-        The positions that other code must not write: several share one array.
+        The positions that other code must not write, because they share an array.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
     Raises
     ------
     SaveError
-        The file is not to be written on this machine's file systems.
+        The file is not on this machine's file systems.
     """
     one = slices[0]
     header = make_header(one)

@@ -46,8 +46,7 @@ class Background:
     average
         Push the mean of the steps; else their sum.
     waits
-        A push of fewer steps than ``most`` waits until no further step has come for this many hundredths
-        of a second.
+        The hundredths of a second without a further step after which fewer steps than ``most`` are pushed.
     unseen
         The parameters are pulled when more than this many steps were pushed since the last pull; if it is
         above 0, at least a hundredth of a second passes between two pulls.

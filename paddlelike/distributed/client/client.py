@@ -40,14 +40,14 @@ class Client(Transfers):
     endpoints
         All servers of the job.
     before
-        The client of the same trainer and process that was interrupted, in whose place this one continues.
+        The interrupted client of the same trainer and process, which this client replaces.
 
     Attributes
     ----------
     follows_rollbacks
         Whether the training loop goes back when the servers do (:func:`resumable_steps`).
     step_discarded
-        Whether the rest of the step under way has no effect, since the servers went back.
+        Whether the rest of the current step is discarded, because the servers went back.
     parameters_stale
         Whether the scope still holds parameters from before the servers went back.
 
@@ -212,7 +212,7 @@ class Client(Transfers):
         Raises
         ------
         RoundRolledBack
-            The servers went back meanwhile: steps have to be trained again, by this process, restarted.
+            The servers went back meanwhile: restart this process to train the steps again.
         """
         try:
             if not self.driver.is_lost:

@@ -42,9 +42,9 @@ def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) 
     UnsupportedError
         The strategy sets an unsupported option.
     RoleError
-        This process is another worker than the strategy says, or in no job.
+        This process is another worker than the strategy says, or is not in a job.
     GraphError
-        The program has the operators of collectives already.
+        The program already has operators of collectives.
     """
     for name, (value, why, advice) in _REFUSED.items():
         if getattr(strategy, name) != value:

@@ -37,7 +37,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
     Raises
     ------
     RoleError
-        JAX computed something before, so that it can join no job any more.
+        JAX has already computed something, so it cannot join a job.
     DeadlineError
         Not all workers came in time.
     """

@@ -34,7 +34,8 @@ def meet(job: Job, seconds: float) -> None:
     Raises
     ------
     FaultError
-        Worker 0 cannot listen at its endpoint, or a worker does not come within ``seconds``, which is named.
+        Worker 0 cannot listen at its endpoint, or a worker does not join within ``seconds``; the error names
+        it.
     RoleError
         Worker 0 belongs to another job, or has a worker of this rank already.
     """

@@ -29,7 +29,7 @@ class Sharding:
     state
         For each variable of the optimizer's state, the rank of the only worker that holds it.
     gradients, gradient_owners
-        The gradients that are summed for one worker alone, and its rank.
+        The gradients that are summed for a single worker, and the rank of that worker.
     """
 
     owners: dict[str, int] = field(default_factory=dict)

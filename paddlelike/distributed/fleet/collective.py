@@ -202,7 +202,7 @@ class Collective(Fleet):
         GraphError
             It is called before ``minimize``.
         SaveError
-            The save failed; the earlier files are as they were.
+            The save failed; the earlier files are unchanged.
         """
         program = self._check("save_persistables", executor, main_program, self._origin_program)
         if not self._is_saving(dirname):
@@ -259,7 +259,7 @@ class Collective(Fleet):
         Raises
         ------
         SaveError
-            The save failed; the earlier checkpoints are as they were.
+            The save failed; the earlier checkpoints are unchanged.
         """
         program = self._check("save_check_point", executor, main_program, self._transpiled_program)
         if not self._is_saving(path):

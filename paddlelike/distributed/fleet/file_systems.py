@@ -75,7 +75,7 @@ class BDFS(FS):
     hdfs_name, hdfs_ugi
         The values of ``fs.default.name`` and ``hadoop.job.ugi``.
     time_out, sleep_inter
-        Milliseconds during which a command that fails is tried again, and between two trials.
+        The milliseconds for which a failing command is repeated, and between two attempts.
     """
 
     def __init__(

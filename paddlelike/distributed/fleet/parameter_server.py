@@ -181,7 +181,8 @@ class DistributedTranspiler(TableFleet):
         main_program
             The trainer's program. None means fleet's program.
         mode
-            0: whole; 1: a base of deltas; 2: of large variables the rows that changed, as ``delta=True``.
+            0 saves everything, 1 a base for deltas, 2 only the changed rows of large variables, like
+            ``delta=True``.
 
         Raises
         ------

@@ -93,8 +93,8 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
     Parameters
     ----------
     **kwargs
-        Settings of gloo (``path``, ``hdfs_name``, ``hdfs_ugi``, ``http_ip_port``,
-        ``init_timeout_seconds``, ``run_timeout_seconds``): accepted, and not needed.
+        Settings of gloo (``path``, ``hdfs_name``, ``hdfs_ugi``, ``http_ip_port``, ``init_timeout_seconds``,
+        ``run_timeout_seconds``). They have no effect.
 
     Raises
     ------

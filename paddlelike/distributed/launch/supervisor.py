@@ -95,7 +95,7 @@ class Supervisor:
     slots
         The job's processes: those of this machine, or all.
     max_restarts
-        How often the job, or each process, may be restarted.
+        The largest number of restarts of the job, or of each process.
     grace
         Seconds that servers have to end by themselves after the last worker, and that any process has to
         end after a signal.

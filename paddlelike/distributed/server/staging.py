@@ -126,11 +126,12 @@ class Staging:
     table
         The server's; pushes bring its gradients and counters.
     only_rows
-        Indexes of gradients that come as selected rows only: a table may be too large to be in memory twice.
+        Indices of gradients that come only as selected rows, because a table may be too large to be in memory
+        twice.
     most
         Bytes of dense gradients in memory at once; three sets of arrays are always allowed.
     groups
-        Indexes of gradients of one dtype that lie behind one another in memory.
+        Indices of gradients of one dtype that are consecutive in memory.
     """
 
     def __init__(

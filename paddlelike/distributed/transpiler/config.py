@@ -51,7 +51,7 @@ class DistributeTranspilerConfig:
         Whether trainers update parameters themselves, and a Communicator sends the differences; the number of
         steps between two sends.
     enable_dc_asgd, ...
-        For ways of training that are not supported; see Raises.
+        Options for ways of training that are not supported; see Raises.
     print_log, wait_port
         No effect in the transpiler; fleet waits for the servers unless ``wait_port`` is False.
 

@@ -82,8 +82,8 @@ class Channel:
         Parameters
         ----------
         parts
-            Sent as one message, or above 1 MiB as a stream. An iterator is consumed as fast as the network
-            accepts its parts. Notes and FLUSH are for direct connections alone.
+            The parts to send, as one message or, above 1 MiB, as a stream. An iterator is consumed as fast as
+            the network accepts its parts. Notes and FLUSH are only for direct connections.
         receiver
             Takes the answer's records; or a function from the answer's header to such a receiver. None if the
             answer has no records.

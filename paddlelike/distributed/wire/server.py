@@ -49,8 +49,8 @@ class Server:
     idle
         Seconds after which a call is cancelled whose peer neither sends nor reads what is due.
     direct
-        Whether to listen for direct connections too (:mod:`.direct`). By default as PADDLELIKE_DIRECT says:
-        yes, unless it is 0.
+        Whether to listen for direct connections too (:mod:`.direct`); by default True unless
+        PADDLELIKE_DIRECT is 0.
 
     Attributes
     ----------

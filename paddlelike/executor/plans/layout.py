@@ -26,8 +26,8 @@ class Layout:
     reads : set
         The positions that any operator reads.
     earlier : dict
-        The position of the value before the loop for each variable's position; read by gradients of
-        operators before the loop.
+        For the position of each variable, the position of its value before the loop; gradients of earlier
+        operators read it.
     """
 
     def __init__(self, program: Program, temporaries: set[str]) -> None:

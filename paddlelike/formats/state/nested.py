@@ -40,7 +40,7 @@ class Flat(Generic[A]):
     left_out
         Everything else, each value by itself.
     plain
-        Everything else as it was nested, as far as it is plain: numbers, texts, lists and dicts of them.
+        All other plain values, in their nesting: numbers, texts, lists and dicts of these.
     name_maps
         The maps from names of a layer to names of variables, by path.
     """

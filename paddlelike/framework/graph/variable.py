@@ -455,8 +455,8 @@ def variable_kind(variable: Variable) -> str:
     Returns
     -------
     str
-        "parameter" for what training changes; "persistable" for other saved values, such as accumulators;
-        "temporary" for the rest.
+        "parameter" for trained values, "persistable" for other saved values such as accumulators, "temporary"
+        for the rest.
 
     See Also
     --------

@@ -73,7 +73,7 @@ def load_vars(
     predicate
         A function of a variable that returns whether to load it. Not used when ``vars`` is given.
     filename
-        The one file that holds all variables; None when each has a file of its own, named as the variable.
+        The one file that holds all variables; None if each variable has a file of its name.
 
     Returns
     -------

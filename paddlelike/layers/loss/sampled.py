@@ -21,7 +21,7 @@ num_samples
 num_true
     The number of true classes of a row.
 remove_accidental_hits
-    Whether drawn classes that are the label do not count.
+    Whether to ignore drawn classes that are the label.
 use_customized_samples
     Whether ``customized_samples`` and ``customized_probabilities`` replace drawn classes.
 customized_samples

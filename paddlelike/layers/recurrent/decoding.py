@@ -111,7 +111,7 @@ def dynamic_decode(
     Returns
     -------
     outputs
-        The outputs of all steps, in the structure that ``decoder`` gives, (N, T, ...); (T, N, ...) with
+        The outputs of all steps, in the decoder's structure: (N, T, ...), or (T, N, ...) with
         ``output_time_major``.
     states
         The last states, in the structure of the decoder's states.

@@ -87,7 +87,7 @@ class Recording(NamedTuple):
     evaluate
         Takes the arrays and the numbers; writes the results over the arrays.
     constants
-        Numbers behind those that the function takes.
+        Further numbers, after those that the function takes.
     dense
         The same as a compiled loop, or None; takes flat arrays.
     by_row

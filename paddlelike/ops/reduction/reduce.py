@@ -114,9 +114,9 @@ class Reduction(NamedTuple):
     Attributes
     ----------
     formula
-        Numpy's function of an array, ``axis`` and ``keepdims``: what Paddle 2.x computes.
+        Paddle 2.x's result, as a numpy function of an array, ``axis`` and ``keepdims``.
     neutral
-        The number that changes no result: what stands in unused rows of sequences.
+        The number that fills unused rows of sequences, because it does not change the result.
     value
         Fluid's formula, a function of X and the axes; it keeps the reduced dims as 1. None means that Fluid
         has no such operator.

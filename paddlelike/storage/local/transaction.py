@@ -93,8 +93,8 @@ class Transaction:
     wait
         Seconds to wait for another process that saves into this directory; None for no limit.
     keep_generation
-        Leave the replaced files in the hidden entry, to be overwritten by the next save: twice the disk, and
-        saving over a save costs half.
+        Leave the replaced files in the hidden entry, to be overwritten by the next save: twice the disk space
+        for about half the time.
     remove_stale
         Delete files that the same program wrote in an earlier save and does not write now.
 

@@ -209,7 +209,7 @@ class RemoteFile:
     Parameters
     ----------
     places
-        The possible paths of the file: while it is moved, it is at the second path if not at the first.
+        The possible paths of the file: a file that is being moved may be at the second path.
     head
         The first bytes of the file, as far as they are known.
     """

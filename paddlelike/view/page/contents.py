@@ -41,9 +41,9 @@ def collect_contents(
     program
         The path of the program for which a load is planned. None means no plan.
     against
-        Another path of any format, which ``path`` is compared with: what is added is in ``path`` alone.
+        Another path of any format to compare with; added values are those in ``path`` alone.
     statistics
-        Read every value; else there are no statistics, histograms and findings.
+        Whether to read every value, for statistics, histograms and findings.
 
     Raises
     ------

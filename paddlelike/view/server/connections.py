@@ -95,7 +95,7 @@ def read_fields(file: io.BufferedIOBase) -> bytes:
     Raises
     ------
     ValueError
-        A line is not a field: programs would not read the same from it. Or there are too many.
+        A line is not a field, so that programs would read it differently; or there are too many.
     """
     lines: list[bytes] = []
     left = _MOST_BYTES

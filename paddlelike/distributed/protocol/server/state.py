@@ -57,7 +57,7 @@ class ServerState(ServerBase):
     Parameters
     ----------
     incarnation
-        Names this process among all that served this endpoint; unique.
+        A unique name of this process among all that served this endpoint.
     trainers
         The number of trainers that take part (Fluid's Fanin): ids 0 .. trainers - 1.
     plan

@@ -41,7 +41,7 @@ class Value(NamedTuple):
     rank
         The number of static dims, which are the last ones. A value without dims is a variable of shape [1].
     padding
-        The padding number, if in CNTK the padded steps are the first static dim. Here they stay a sequence
+        The padding number, if the first static dim in CNTK holds padded steps. Here the steps stay a sequence
         until an operation needs that dim; ``rank`` does not count it.
     """
 

@@ -56,7 +56,7 @@ class FastKernel:
     function
         The same in Python: correct and slow.
     signature
-        Numba's, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
+        Numba's signature, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
     dtypes
         The dtypes of the arrays: float32 and float64, or int64 where the signature has no ``T``.
     least

@@ -18,7 +18,7 @@ place
 weight_bits
     The bits of weights.
 activation_bits, quant_bits
-    The bits of what operators compute.
+    The bits of activations.
 weight_quantize_type
     How the scale of weights is found: ``"abs_max"`` of the whole weight, ``"channel_wise_abs_max"`` for each
     filter of a convolution.

@@ -73,9 +73,9 @@ class PostTrainingQuantization:
     batch_nums
         The number of batches; None for all.
     algo
-        How the scale of an activation is found: ``"KL"`` by the least divergence of the quantized numbers,
-        ``"abs_max"`` by the greatest one. ``"min_max"`` records the least and the greatest number in
-        attributes and leaves the operators as they are.
+        The rule for the scale of an activation: ``"KL"`` for the least divergence of the quantized numbers,
+        ``"abs_max"`` for the greatest absolute number. ``"min_max"`` records the least and the greatest
+        number in attributes and does not change the operators.
     is_full_quantize
         Whether all types of operators that can be quantized are.
     activation_bits
@@ -387,7 +387,7 @@ class WeightQuantization:
         generate_test_model
             Whether ``test_model`` is written, too: the same weights as floats, which every Executor can run.
         threshold_rate
-            The share of a weight's numbers that are cut off because they are large, of ``"abs_max"``.
+            For ``"abs_max"``, the share of a weight's largest numbers that are cut off.
 
         Raises
         ------

@@ -37,8 +37,8 @@ class QuantizationTransformPass(ScopePass):
     Parameters
     ----------
     activation_quantize_type
-        How the scale of what operators compute is found: ``"abs_max"`` of each batch, ``"range_abs_max"`` of
-        the last ``window_size`` batches, ``"moving_average_abs_max"``.
+        The rule for the scale of activations: ``"abs_max"`` of each batch, ``"range_abs_max"`` of the last
+        ``window_size`` batches, or ``"moving_average_abs_max"``.
     weight_quantize_type
         The same for weights; ``"channel_wise_abs_max"`` gives each filter of a convolution its own.
     window_size

@@ -84,7 +84,7 @@ def convolve(
     Parameters
     ----------
     transformed
-        What :func:`~paddlelike.ops.kernels.nn.conv.winograd.transform_filter` returns of ``w``, if known.
+        The result of :func:`~paddlelike.ops.kernels.nn.conv.winograd.transform_filter` for ``w``, if known.
     finish
         Takes images and rows of the outputs once they are written.
     """
