@@ -153,7 +153,7 @@ class CTFDeserializer:
                     raise self._error(
                         position,
                         f"expected {'a sequence id' if has_ids else 'a stream, which begins with |'}; "
-                        f"got {found}",
+                        f"there is {found}",
                     )
                 if not has_ids or sequence != last:
                     starts.append(position)
