@@ -2,25 +2,31 @@
 
     python -m tests.benchmarks.saves.bench_deltas [--rows 2000000] [--width 16] [--rounds 5] [--where DIR]
 
-A table is trained with Adagrad on 2000 Zipf ids a step. Loads: a chain of eight links against the same values
-saved whole, in turns. Steps: the same feeds with and without notes of the rows, each first by turns, medians of
-the ratios.
+A table is trained with Adagrad on 2000 Zipf ids a step. Loads: a chain of 41 daily bases and 16 hourly links
+against the same values saved whole, by processor time in turns; then the system calls, checksums and copies
+of one table alone ("bare chain"), and with links that are in memory already ("bare rows"). Steps: the same feeds
+with and without notes of the rows, each first by turns, medians of the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+import xxhash
 
 import paddlelike as fluid
 from paddlelike.core import row_changes
+from paddlelike.core.memory import Arena
 
-_LINKS, _STEPS = 8, 20
+_STEPS = 20
+_DAYS, _HOURS, _SHARE = 41, 16, 4310  # bases, hours after them, the share of the rows that an hour changes
 
 
 def main() -> None:
@@ -90,25 +96,70 @@ def measure_steps(step: object, rounds: int) -> None:
 
 def measure_loads(exe: object, program: object, home: Path, rows: int, save: object, rounds: int) -> None:
     tensors = [fluid.global_scope().find_var(name).get_tensor() for name in ("emb", "emb_moment_0")]
+    dice = np.random.default_rng(1)
     save("replay", delta="base")  # type: ignore[operator]
-    per_link, dice = rows // 25, np.random.default_rng(1)
-    for _ in range(_LINKS):
+    for hours, kind in [(24, "base")] * _DAYS + [(1, True)] * _HOURS:
         for tensor in tensors:
             with tensor.writing() as array:
-                array[dice.choice(rows, per_link, replace=False)] += 1
-        save("replay", delta=True)  # type: ignore[operator]
+                array[dice.choice(rows, hours * rows // _SHARE, replace=False)] += 1
+        save("replay", delta=kind)  # type: ignore[operator]
     save("whole")  # type: ignore[operator]
-    seconds: dict[str, list[float]] = {"replay": [], "whole": []}
-    for _ in range(rounds):
-        for path, found in seconds.items():
-            with fluid.scope_guard(fluid.Scope()):
-                begin = time.perf_counter()
-                fluid.io.load_persistables(exe, home / path, program)
-                found.append(time.perf_counter() - begin)
-    chain, whole = (statistics.median(seconds[path]) for path in ("replay", "whole"))
-    count = _LINKS * per_link * len(tensors)
-    print(f"load: {whole:.3f} s whole, {chain:.3f} s with {count} rows in links: ", end="")
-    print(f"{count / max(chain - whole, 1e-9) / 1e6:.1f} M rows/s, {count / chain / 1e6:.1f} M in all")
+
+    def load(path: str) -> None:
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.io.load_persistables(exe, home / path, program)
+
+    folder, shape = home / "replay" / "__deltas__", np.asarray(tensors[0]).shape
+    paths = sorted(folder.glob("emb.*"), key=lambda path: int(path.suffix[1:]))
+    room, own = np.empty(rows * shape[1] * 4, np.uint8), np.empty(rows * shape[1] * 8, np.uint8)
+    held, at = [], 0
+    for path in paths[1:]:
+        held.append(_read_link(path, own[at:], shape[1]))
+        at += path.stat().st_size // 8 * 8 + 8
+    contenders: dict[str, Callable[[], object]] = {
+        "whole": lambda: load("whole"),
+        "chain": lambda: load("replay"),
+        "bare whole": lambda: _load_bare(paths[0], shape, ()),
+        "bare chain": lambda: _load_bare(
+            paths[0], shape, (_read_link(path, room, shape[1]) for path in paths[1:])
+        ),
+        "bare rows": lambda: _load_bare(paths[0], shape, held),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(1 + 3 * rounds):
+        for name, run in contenders.items():
+            begin = time.process_time()
+            run()
+            seconds[name].append(time.process_time() - begin)
+    for name in ("chain", "bare chain", "bare rows"):
+        beside = seconds["bare whole" if "bare" in name else "whole"]
+        ratios = [one / other for one, other in zip(seconds[name][1:], beside[1:], strict=True)]
+        print(
+            f"{name}: {statistics.median(ratios):.2f} of the whole value ({statistics.median(beside):.3f} s)"
+        )
+
+
+def _load_bare(path: Path, shape: tuple[int, ...], links: Iterable[tuple[np.ndarray, np.ndarray]]) -> None:
+    """Read and verify a whole value, then set the rows of links, by system calls, xxhash and numpy alone."""
+    array = Arena(size := 4 * shape[0] * shape[1]).empty((size,), np.dtype(np.uint8))
+    with path.open("rb", buffering=0) as file:
+        file.seek(-size, os.SEEK_END)
+        for at in range(0, size, 1 << 20):
+            file.readinto(array[at : at + (1 << 20)])
+            xxhash.xxh3_128_digest(array[at : at + (1 << 20)])
+    table = array.view(f"V{4 * shape[1]}")
+    for ids, rows in links:
+        table.put(ids, rows)
+
+
+def _read_link(path: Path, room: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids and the rows of a link, verified; they are stored in ``room``."""
+    with path.open("rb", buffering=0) as file:
+        size = file.readinto(room[4:])  # its ids are aligned
+    xxhash.xxh3_128_digest(room[4 : 4 + size])
+    count = int.from_bytes(room[8:16].tobytes(), "little")
+    ids, rows = room[16 : 16 + 8 * count], room[4 + size - 4 * width * count : 4 + size]
+    return ids.view(np.int64), rows.view(f"V{4 * width}")
 
 
 if __name__ == "__main__":
