@@ -29,7 +29,7 @@ from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.load.model_files import PROGRAMS, find_model
 from paddlelike.storage.location import Location, find_near_file, locate, locate_prefix
-from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.manifest import RESTORE, Manifest
 from paddlelike.storage.names import MANIFEST
 
 if TYPE_CHECKING:
@@ -285,14 +285,16 @@ class Content:
     def add_chain(self, name: str, chain: Chain | Broken) -> None:
         """Examine a chain of deltas."""
         if isinstance(chain, Broken):
-            self.files.append(FileFacts(name, "other", "a broken chain of deltas", 0, chain.what))
+            self.files.append(FileFacts(name, "other", "a broken chain of deltas", 0, *chain))
             return
         path = chain.path(0)
         with self.where.open_file(path) as file:
             try:
                 entry = VariableDirectory().read_entry(name, file, chain.kind)
             except FormatError as error:
-                self.files.append(FileFacts(path, "other", "link 0 of a chain", file.size, error.message))
+                self.files.append(
+                    FileFacts(path, "other", "link 0 of a chain", file.size, error.message, RESTORE)
+                )
                 return
         if entry.height is not None:  # after all links
             row = entry.nbytes // max(entry.shape[0], 1)

@@ -84,7 +84,10 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
             raise _make_unnamed(content, "copy the program (__model__ or .pdmodel) beside it")
         sparse = [one.name for one in held if one.entry.height is not None]
         if sparse:
-            raise LoadError(f"a combined file holds no SelectedRows: {', '.join(sparse)}")
+            raise LoadError(
+                f"a combined file cannot hold SelectedRows: {', '.join(sparse)}",
+                hint=f"load {content.path} as it is, or write a file per variable: paddlelike split",
+            )
         writing = locate(target).begin()
         _copy(content, content.programs, writing)
         buffers = CombinedFile().write({one.name: content.read(one) for one in held})

@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Final, NamedTuple
 
-from paddlelike.errors import FormatError, LoadError, StorageError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
 from paddlelike.io.deltas.chain import parse_path
 from paddlelike.storage.local.filesystem.owners import ForeignError
 from paddlelike.storage.local.manifest_file import manifest_path
+from paddlelike.storage.local.present_manifest import IncompleteError
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
@@ -120,6 +121,8 @@ def choose_comparison(
         ``verify`` is true, and there is no manifest that can be used.
     StorageError
         The manifest belongs to another user, who cannot have written the files.
+    MissingFileError
+        The manifest continues one that is missing, and so perhaps are files that it describes.
     """
     if verify is False or (verify is None and lazy):
         return NO_COMPARISON
@@ -133,7 +136,7 @@ def choose_comparison(
             record = get_record(where, filename, needed=True) if _read(where) is not None else None
             return Comparison(None if record is None else {filename: record})
         return Comparison(_read(where))
-    except ForeignError:
+    except (ForeignError, MissingFileError):
         raise
     except (FormatError, LoadError, StorageError) as error:
         why = error.message.removeprefix("nothing was loaded: ")
@@ -241,7 +244,8 @@ def _read(directory: Location) -> Mapping[str, Record] | None:
     try:
         found = directory.read_manifest()
     except FormatError as error:
-        raise LoadError(
+        kind = MissingFileError if isinstance(error, IncompleteError) else LoadError
+        raise kind(
             f"nothing was loaded: {manifest_path(directory.base)} cannot be trusted: {error.message}",
             hint=error.hint,
         ) from error

@@ -44,6 +44,8 @@ from paddlelike.storage.names import is_plain, make_part_name, relative_path
 
 _FORMAT: Final = 2
 _CONTINUED: Final = 3
+RESTORE: Final = "copy the whole directory again from where it was saved, or load another checkpoint"
+_AGAIN: Final = "the files themselves may be good; save again to write a new manifest"
 _DENSE: Final = ("variable", "kind", "dtype", "shape", "lod")  # the keys of nearly all files
 _DENSE_KEYS: Final = frozenset(_DENSE)
 _USUAL, *_OTHERS = ALGORITHMS
@@ -211,7 +213,7 @@ def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
             raise FormatError(f"the manifest continues {path}, which is not supported")
         part, before = _decode_part(read(path))
         if part.digest != earlier.digest or earlier.number != (before.number + 1 if before else 0):
-            raise FormatError(f"the manifest continues {path}, which is a different manifest")
+            raise FormatError(f"the manifest continues {path}, which is a different manifest", hint=_AGAIN)
         changes.append({**dict.fromkeys(earlier.gone), **changes.pop()})  # type: ignore[dict-item]
         changes.append(part.files)
         parts.append(path)
@@ -241,7 +243,7 @@ def _decode_one(data: bytes) -> tuple[Manifest, _Earlier | None]:
     if _tail(body) != tail:
         raise FormatError(
             f"a manifest of {len(data)} bytes is damaged: its digest does not match, so it is not used",
-            hint="the files themselves may be good; save again to write a new manifest",
+            hint=_AGAIN,
         )
     try:
         import json  # late: many directories have no manifest
@@ -261,7 +263,7 @@ def _decode_one(data: bytes) -> tuple[Manifest, _Earlier | None]:
     except FormatError:
         raise
     except _DAMAGE as error:
-        raise FormatError(f"a manifest cannot be parsed: {error!r:.200}") from error
+        raise FormatError(f"a manifest cannot be parsed: {error!r:.200}", hint=_AGAIN) from error
 
 
 _decode_part: Final = functools.lru_cache(256)(_decode_one)  # they do not change
@@ -290,15 +292,17 @@ def _find_elements(data: bytes) -> memoryview:
     except FormatError as error:
         raise FormatError(
             f"a manifest of {len(data)} bytes is damaged: it is not a Paddle variable file",
-            hint="the files themselves may be good; save again to write a new manifest",
+            hint=_AGAIN,
         ) from error
     if header.dtype != VarType.INT8 or len(header.shape) != 1:
         raise FormatError(
-            f"a manifest is a vector of INT8; this one is damaged: {header.dtype.name} {list(header.shape)}"
+            f"a manifest is a vector of INT8; this one is damaged: {header.dtype.name} {list(header.shape)}",
+            hint=_AGAIN,
         )
     if header.surplus or data[: header.data_offset] != lod_tensor.encode_header(VarType.INT8, header.shape):
         raise FormatError(
-            f"a manifest of {len(data)} bytes is damaged: it does not begin with a manifest's header"
+            f"a manifest of {len(data)} bytes is damaged: it does not begin with a manifest's header",
+            hint=_AGAIN,
         )
     return memoryview(data)[header.data_offset :]
 

@@ -24,11 +24,10 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.core import VarType
 from paddlelike.storage.location import Location
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.manifest import RESTORE, Record
 
 FOLDER: Final = "__deltas__"
 _LINK: Final = re.compile(rf"{FOLDER}/(.+)\.([0-9a-f]{{8}})\.(0|[1-9][0-9]*)", re.DOTALL).fullmatch
-RESTORE: Final = "copy the whole directory again from where it was saved, or load another checkpoint"
 
 
 class Chain(NamedTuple):

@@ -9,16 +9,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import Array, SelectedRows, VarType
+from paddlelike.core import TENSOR_DTYPES, Array, SelectedRows, VarType
 from paddlelike.errors import FormatError, LoadError, PaddlelikeError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.sources import Buffer
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
-from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
+from paddlelike.io.deltas.chain import FOLDER, Broken, Chain, find_chains, parse_path
 from paddlelike.storage import hashing
 from paddlelike.storage.location import LocalDirectory, Location
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.manifest import RESTORE, Record
 from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import map_in_threads
 
@@ -137,9 +137,10 @@ class ChainedContents:
         reading = self._inner.read(plain, lazily=lazily)
         whole = self._inner.read([part.want for part in parts.values()])
         for chain in chains.values():
-            bad = [line for line in whole.bad if line.startswith(chain.path(0) + ":")]
+            prefix = chain.path(0) + ": "
+            bad = [line.removeprefix(prefix) for line in whole.bad if line.startswith(prefix)]
             if bad:
-                raise _make_refusal(self._location, chain, 0, bad[0])
+                raise _make_refusal(self._location, chain, 0, f"is not the one that was saved: {bad[0]}")
         values = iter(reading.values)
         replayed = iter(whole.values)
         merged = [next(replayed if at in parts else values) for at in range(len(wants))]
@@ -220,12 +221,17 @@ def read_link(location: Location, chain: Chain, at: int, room: memoryview | None
     except FormatError as error:
         raise _make_refusal(location, chain, at, f"is not SelectedRows: {error.message}") from error
     ids, values = rows.row_array, rows.held_array
-    if chain.kind == VarType.SELECTED_ROWS:
-        if values is None or rows.height() != chain.height or len(values) > len(ids):
-            raise _make_refusal(location, chain, at, "does not hold rows of the table")
-        return rows
-    rises = not len(ids) or (ids[0] >= 0 and bool((ids[1:] > ids[:-1]).all()) and ids[-1] < chain.shape[0])
-    if values is None or not rises or rows.height() != chain.shape[0] or len(values) != len(ids):
+    row = TENSOR_DTYPES[VarType[chain.dtype]].numpy, chain.shape[1:]
+    is_table = chain.kind == VarType.SELECTED_ROWS
+    rises = (
+        is_table or not len(ids) or (ids[0] >= 0 and (ids[1:] > ids[:-1]).all() and ids[-1] < chain.height)
+    )
+    if (
+        values is None
+        or (values.dtype, values.shape[1:], rows.height()) != (*row, chain.height)
+        or not rises
+        or (len(values) > len(ids) if is_table else len(values) != len(ids))
+    ):
         raise _make_refusal(location, chain, at, "does not hold rows of the whole value")
     return rows
 

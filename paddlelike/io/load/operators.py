@@ -18,7 +18,7 @@ from paddlelike.framework.opdef import OpView
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Value, Want
-from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.deltas.contents import has_chains, open_directory
 from paddlelike.io.load.source import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
@@ -82,14 +82,18 @@ class OperatorReader:
 
 def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
     """Return the values in files of one directory, each for the output of its operator."""
-    contents = open_directory(where, only=[file for _, file in wanted])
-    wants, problems, missing = [], [], 0
+    names = [file for _, file in wanted]
+    manifest = where.manifest() if has_chains(where, names) else None
+    links = {path: one for path, one in manifest.files.items() if "link" in one.facts} if manifest else None
+    contents = open_directory(where, links, complete=False, only=names)
+    wants, problems, missing, hint = [], [], 0, None
     for op, file in wanted:
         found = contents.look(file, _find_kind(op))
         if isinstance(found, Held):
             wants.append(Want(found))
             continue
-        why = "there is no such file" if found is None else found.what
+        why, advice = ("there is no such file", None) if found is None else (found.what, found.hint)
+        hint = hint or advice
         missing += found is None
         problems.append(f"\n  {op.output('Out')[0]}: {op.attrs['file_path']}: {why}")
     if problems:
@@ -97,7 +101,7 @@ def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[V
         raise kind(
             f"nothing was loaded from {where.path}: {len(problems)} of {len(wanted)} files cannot be loaded"
             + "".join(problems[:20]),
-            hint="check the attribute file_path of the load operators",
+            hint=hint or "check the attribute file_path of the load operators",
         )
     return contents.read(wants).values
 

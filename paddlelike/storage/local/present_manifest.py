@@ -12,12 +12,16 @@ from paddlelike.storage import verification
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.owners import check_believed, is_own
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.manifest import Manifest, Record, decode
+from paddlelike.storage.manifest import RESTORE, Manifest, Record, decode
 from paddlelike.storage.problems import find_kind
 
 _MOST: Final = 1 << 30  # bytes: three million files
 _SUFFIXES: Final = (".pdparams", ".pdopt", ".pdmodel")
 _TRIES: Final = 20  # attempts while others save
+
+
+class IncompleteError(FormatError):
+    """A manifest continues one that is missing."""
 
 
 def read_at(layout: Layout) -> Manifest | None:
@@ -105,7 +109,7 @@ def _list_described(layout: Layout, data: bytes) -> list[str]:
 def _read_part(layout: Layout, path: str) -> bytes:
     found = _read(os.path.join(layout.directory, path))
     if found is None:
-        raise FormatError(f"the manifest continues {path}, which is missing")
+        raise IncompleteError(f"the manifest continues {path}, which is missing", hint=RESTORE)
     return found[0]
 
 

@@ -105,6 +105,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
     StorageError
         It cannot be read.
     """
+    missing: object = None
     for _ in range(_TRIES):
         with translate_errors(make_path(base)):
             names = store.list_prefix(base)
@@ -120,12 +121,16 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
                     if top and not manifest.is_complete(data):
                         continue
                     return _parse(store, base, top, data)
-            except FileNotFoundError:  # the next save committed and removed this one
+            except FileNotFoundError as error:  # the next save committed and removed this one
+                missing = error.filename or error
                 continue
             except FormatError as error:
                 raise FormatError(f"{path}: {error.message}", hint=error.hint) from error
             return Marker(top)
-    raise StorageError(f"{make_path(base)} was saved again and again while it was read")
+    raise StorageError(
+        f"the manifest of {base} lacks {missing}, or was saved again and again while it was read",
+        hint=f"load when no other process saves there; if it fails again, {manifest.RESTORE}",
+    )
 
 
 def _list_places(

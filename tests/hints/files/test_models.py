@@ -20,6 +20,7 @@ from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read
 from tests.hints.files.test_files import WEIGHTS, after, build, export, load, predict, save, save_unnamed
 from tests.hints.files.test_formats import command, convert, save_deltas
 from tests.io.deltas.tables import HEIGHT
+from tests.io.deltas.test_growing_tables import Training as GrowingTraining
 
 layers = fluid.layers
 NAMES = ["fc_0.b_0", "fc_0.w_0"]
@@ -119,6 +120,15 @@ def merge(target: str) -> Any:
     Path("full/file").write_text("mine")
     repack.merge("m", target)
     return load(dirname=target, filename="__params__", bias=True)
+
+
+def read_growing_tables(copy: Any, path: str) -> Any:
+    """Save growing tables, and load a copy of their directory."""
+    one, other = GrowingTraining(3), GrowingTraining(0)
+    one.save(Path("m"))
+    copy("m", path)
+    other.load(Path(path))
+    return other.values() == one.values()
 
 
 def divide(names: list[str] | None) -> Any:
@@ -412,6 +422,15 @@ ADVICE: dict[str, Advice] = {
         "choose another path",
         lambda: merge("new"),
         WEIGHTS,
+    ),
+    "growing tables to be merged": Advice(
+        lambda: read_growing_tables(repack.merge, "one"),
+        "load {} as it is, or write a file per variable: paddlelike split",
+        lambda: each(
+            lambda: read_growing_tables(lambda *_: None, "m"),
+            lambda: read_growing_tables(repack.split, "parts"),
+        ),
+        [True, True],
     ),
     "a combined file without its program": Advice(
         lambda: divide(None),

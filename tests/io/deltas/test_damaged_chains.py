@@ -8,13 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import paddlelike as fluid
+from paddlelike.core import SelectedRows
 from paddlelike.errors import LoadError, SaveError
+from paddlelike.formats.paddle import selected_rows
+from paddlelike.interop import repack
 from paddlelike.io.incremental import ledger
-from paddlelike.storage import manifest
+from paddlelike.storage import hashing, manifest
 from paddlelike.storage.local.manifest_file import read_manifest
-from tests.io.deltas.tables import Training, read_files
+from paddlelike.storage.manifest import Record
+from tests.io.deltas.tables import HEIGHT, Training, read_files
 
 Places = tuple[Path, Path, Path]
 
@@ -173,21 +179,47 @@ def test_a_damaged_link_is_found_before_a_load_in_place_overwrites_values(
     assert training.values() == before
 
 
+def change_record(path: Path, at: int, change: Callable[[Record, dict[int, Record]], Record]) -> None:
+    """Change what the manifest says of a link of ``emb``; ``change`` gets its record and those by place."""
+    read = read_manifest(path)
+    names = {int(name.rpartition(".")[2]): name for name in read.files if name.startswith("__deltas__/emb.")}
+    read.files[names[at]] = change(read.files[names[at]], {at: read.files[names[at]] for at in names})
+    (path / "__manifest__").write_bytes(manifest.encode(read.files, author=read.author, token=read.token))
+
+
 @pytest.mark.parametrize("other", [0, 2])
 def test_a_link_with_the_wrong_predecessor_is_refused(other: int, places: Places, tmp_path: Path) -> None:
     """Proves C2."""
     shutil.copytree(places[0], tmp_path / "d")
-    read = read_manifest(tmp_path / "d")
-    links = [name for name in read.files if name.startswith("__deltas__/emb.")]
-    by_place = {int(name.rpartition(".")[2]): name for name in links}
-    record = read.files[by_place[2]]
-    link = {**record.facts["link"], "after": read.files[by_place[other]].checksum}
-    read.files[by_place[2]] = record._replace(facts={**record.facts, "link": link})
-    (tmp_path / "d/__manifest__").write_bytes(
-        manifest.encode(read.files, author=read.author, token=read.token)
-    )
+
+    def follow(record: Record, records: dict[int, Record]) -> Record:
+        link = {**record.facts["link"], "after": records[other].checksum}
+        return record._replace(facts={**record.facts, "link": link})
+
+    change_record(tmp_path / "d", 2, follow)
     with pytest.raises(LoadError, match=r"follows a link .*, link 1 is"):
         Training().load(tmp_path / "d")
+
+
+@pytest.mark.parametrize("values", [np.zeros((2, 8), "f4"), np.zeros((2, 8), "f8"), np.zeros((1, 16), "f4")])
+def test_a_link_of_other_rows_is_refused_though_its_checksum_fits(
+    values: Any, places: Places, tmp_path: Path
+) -> None:
+    shutil.copytree(places[0], tmp_path / "d")
+    data = b"".join(map(bytes, selected_rows.encode(SelectedRows(np.array([3, 7]), HEIGHT, values))))
+    (link,) = (tmp_path / "d").glob("__deltas__/emb.*.4")
+    link.write_bytes(data)
+
+    def fit(record: Record, _: object) -> Record:
+        assert record.algorithm is not None
+        return record._replace(size=len(data), checksum=hashing.hash_bytes(data, record.algorithm))
+
+    change_record(tmp_path / "d", 4, fit)
+    training = Training()
+    before = training.values()
+    with pytest.raises(LoadError, match=r"link 4 of 4 of 'emb' .* does not hold rows of the whole value"):
+        training.load(tmp_path / "d")
+    assert training.values() == before
 
 
 @pytest.mark.parametrize(
@@ -204,16 +236,32 @@ def test_a_manifest_that_describes_no_chain_is_refused(
     facts: dict[str, object], at: int, places: Places, tmp_path: Path
 ) -> None:
     shutil.copytree(places[0], tmp_path / "d")
-    read = read_manifest(tmp_path / "d")
-    (path,) = [name for name in read.files if name.startswith("__deltas__/emb.") and name.endswith(f".{at}")]
-    read.files[path] = read.files[path]._replace(facts={**read.files[path].facts, **facts})
-    (tmp_path / "d/__manifest__").write_bytes(
-        manifest.encode(read.files, author=read.author, token=read.token)
-    )
+    change_record(tmp_path / "d", at, lambda one, _: one._replace(facts={**one.facts, **facts}))
     with pytest.raises(LoadError, match="emb"):
         Training().load(tmp_path / "d")
     Training().save(tmp_path / "d")
     Training().load(tmp_path / "d")
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda path, exe, program: fluid.load(program, path, exe),
+        lambda path, exe, program: fluid.io.load_persistables(exe, path, program),
+        lambda path, *_: repack.merge(path, path + "-merged"),
+        lambda path, *_: repack.split(path, path + "-split"),
+    ],
+    ids=["fluid.load", "load_persistables", "merge", "split"],
+)
+def test_a_copy_without_the_folder_of_the_links_is_refused(load: Any, places: Places, tmp_path: Path) -> None:
+    shutil.copytree(places[0], tmp_path / "d", ignore=shutil.ignore_patterns("__deltas__"))
+    training = Training()
+    before = training.values()
+    with fluid.scope_guard(training.scope), pytest.raises(LoadError, match="continues __deltas__/") as info:
+        load(str(tmp_path / "d"), training.exe, training.main)
+    assert "copy the whole directory again" in info.value.hint
+    assert training.values() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["d"]
 
 
 @pytest.mark.parametrize("damage", ["cut", "missing"])

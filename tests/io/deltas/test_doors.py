@@ -135,15 +135,19 @@ def test_every_reading_function_gives_the_replayed_table(door: str, saved: tuple
 
 
 @pytest.mark.filterwarnings("ignore:.* lacks files that were saved there")
+@pytest.mark.parametrize(("damage", "file"), [("missing", "emb.*.1"), ("flipped", "emb.*.0")])
 @pytest.mark.parametrize("door", GIVE)
-def test_every_reading_function_refuses_a_chain_with_a_missing_link(
-    door: str, saved: tuple[str, Training]
+def test_every_reading_function_refuses_a_damaged_chain(
+    door: str, damage: str, file: str, saved: tuple[str, Training]
 ) -> None:
     path, one = saved
-    (link,) = Path(path).glob("__deltas__/emb.*.1")
-    link.unlink()
-    with fluid.scope_guard(fluid.Scope()), pytest.raises(PaddlelikeError, match="emb"):
+    (link,) = Path(path, "__deltas__").glob(file)
+    data = bytearray(link.read_bytes())
+    data[-9] ^= 16
+    link.write_bytes(data) if damage == "flipped" else link.unlink()
+    with fluid.scope_guard(fluid.Scope()), pytest.raises(PaddlelikeError, match="emb") as info:
         GIVE[door](path, one)
+    assert info.value.hint
 
 
 @pytest.mark.parametrize("door", REFUSE)

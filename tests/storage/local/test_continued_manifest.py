@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
 from paddlelike.storage.local import transaction
 from paddlelike.storage.local.manifest_file import read_manifest, verify
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Author, Record, decode, encode
 from paddlelike.storage.names import is_manifest
+from paddlelike.storage.remote import marker
+from paddlelike.storage.remote.fsspec_store import FsspecStore
 
 PARTS = "__deltas__/__manifest__."
 
@@ -61,6 +64,17 @@ def test_a_save_writes_its_own_records_and_links_the_earlier_manifests(tmp_path:
     found = verify(tmp_path)
     assert found
     assert found.extra == ()
+
+
+def test_an_uploaded_directory_without_an_earlier_manifest_is_refused_by_its_name(tmp_path: Path) -> None:
+    for count in range(3):
+        save(tmp_path / "m", count)
+    (tmp_path / "m" / f"{PARTS}1").unlink()
+    store = FsspecStore(fsspec.filesystem("memory"))
+    store._fs.put(str(tmp_path / "m"), "/lacks/a", recursive=True)
+    with pytest.raises(StorageError, match=rf"lacks \S*{PARTS}1") as info:
+        marker.read(store, "/lacks/a", is_prefix=False)
+    assert "copy the whole directory again" in info.value.hint
 
 
 def test_with_many_manifests_a_save_continues_from_the_first(
