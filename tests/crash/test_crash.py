@@ -32,7 +32,7 @@ def run_harness(*arguments: str) -> str:
 
 def test_a_save_killed_at_some_calls_leaves_the_old_or_the_new_files(tmp_path: Path) -> None:
     models = [argument for model in SHORT for argument in ("--model", model)]
-    report = run_harness(*models, "--every", "30", "--times", "1", "--home", str(tmp_path))
+    report = run_harness(*models, "--every", "60", "--times", "1", "--home", str(tmp_path))
     assert report.count("kills") == len(SHORT)
 
 

@@ -97,7 +97,6 @@ def find_leaves(value: Any, path: str) -> dict[str, Any]:
 
 
 @given(st.dictionaries(st.text("xyz", min_size=1, max_size=2), NESTED, max_size=4), st.sampled_from((2, 4)))
-@settings(max_examples=150, deadline=None)
 def test_every_leaf_of_a_pickle_is_read_or_named(held: dict[str, Any], protocol: int) -> None:
     leaves = find_leaves(held, "")
     read, named = list_all(pickle.dumps(held, protocol))

@@ -10,6 +10,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow  # reads every module
+
 PROJECT = Path(__file__).parents[2]
 NOT_OBEYED = Path(__file__).with_name("not_obeyed.txt")
 MARK = "\n  hint: "

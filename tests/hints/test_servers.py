@@ -30,6 +30,8 @@ from tests.distributed.jobs import MOMENTUM, SEED, Network, Programs, perceptron
 from tests.helpers.fresh import fresh_programs
 from tests.hints.advice import Advice
 
+pytestmark = pytest.mark.slow  # starts servers
+
 pytest.importorskip("grpc", reason="grpcio is in the extra 'dist'")
 
 

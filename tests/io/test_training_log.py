@@ -115,6 +115,7 @@ def test_invalid_values_are_refused_and_nothing_is_written(tmp_path: Path) -> No
     assert log.curves() == {}
 
 
+@pytest.mark.slow  # imports matplotlib
 def test_curves_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is in the extra 'tutorials'")
     log = fluid.io.TrainingLog(tmp_path / "losses.jsonl")

@@ -100,7 +100,13 @@ CONVOLUTIONS = {  # x, w, stride, groups
 }
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=pytest.mark.slow if name == "winograd" else ())
+        for name, case in CONVOLUTIONS.items()
+    ],
+)
 def test_convolutions_have_the_same_bits_on_any_number_of_threads(
     monkeypatch: pytest.MonkeyPatch, case: tuple[Any, ...]
 ) -> None:

@@ -348,6 +348,7 @@ def deep(tmp_path: Path) -> Iterator[Path]:
         folder.rmdir()
 
 
+@pytest.mark.slow
 def test_a_thousand_nested_folders_are_listed_but_not_loaded(deep: Path) -> None:
     assert list_names(deep) == ["d/" * 1100 + "w"]
     assert sum(folder for _, _, folder in walk(str(deep))) == 1100
