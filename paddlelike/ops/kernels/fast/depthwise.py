@@ -15,7 +15,7 @@ _LEAST = 1 << 14  # elements of the output
 _STEPS = "int64, int64, int64, int64"
 
 
-@compile_late(f"void(T[:, :, :, ::1], T[:, :, ::1], {_STEPS}, T[:, :, :, ::1])", least=_LEAST, reorder=True)
+@compile_late(f"void(T[:, :, :, ::1], T[:, :, ::1], {_STEPS}, T[:, :, :, ::1])", least=_LEAST, asked=1 << 11, reorder=True)
 def convolve(x: Array, w: Array, down: int, right: int, skip: int, step: int, out: Array) -> None:
     """``out[n, i, j, c] = sum over h, w of w[h, w, c] x[n, i down + h skip, j right + w step, c]``."""
     channels = x.shape[3]
@@ -45,7 +45,7 @@ def convolve(x: Array, w: Array, down: int, right: int, skip: int, step: int, ou
                                     total[k] += pixel[k] * weight[k]
 
 
-@compile_late(f"void(T[:, :, :, ::1], T[:, :, :, ::1], {_STEPS}, T[:, :, ::1])", least=_LEAST, reorder=True)
+@compile_late(f"void(T[:, :, :, ::1], T[:, :, :, ::1], {_STEPS}, T[:, :, ::1])", least=_LEAST, asked=1 << 11, reorder=True)
 def convolve_dw(x: Array, d_out: Array, down: int, right: int, skip: int, step: int, total: Array) -> None:
     """Write the gradient of the weights ``(h, w, C)``: a sum for each row of windows, then over all rows."""
     high, wide, channels = total.shape

@@ -38,7 +38,8 @@ def sum_windows(padded: Array, places: Array, windows: Windows, out: Array) -> N
     view = _view_windows(padded, windows, count)
     if view.ndim == 5:
         rows = out.reshape(*out.shape[:2], count[1] * out.shape[3])  # a batch may be empty
-        np.einsum("nhijk,ijk->nhk", view, np.tile(places, count[1]), out=rows)
+        repeated = np.repeat(places[:, :, None], count[1], 2).reshape(*places.shape[:2], -1)
+        np.einsum("nhijk,ijk->nhk", view, repeated, out=rows)
     else:
         np.einsum("nhwijc,ijc->nhwc", view, places, out=out)
 

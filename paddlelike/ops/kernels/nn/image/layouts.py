@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from paddlelike.framework.opdef import Array
 _WIDTH: Final = 2048
 
 
+@lru_cache(maxsize=512)
 def fold_rows(rows: int, channels: int) -> int:
     """Return how many rows of ``(M, C)`` to treat as one, a divisor of ``rows``.
 
@@ -33,7 +35,11 @@ def fold_rows(rows: int, channels: int) -> int:
 
 def tile(values: Array, times: int) -> Array:
     """Return the numbers of the channels ``(C,)``, repeated ``times`` times."""
-    return values if times == 1 else np.tile(values, times)
+    if times == 1:
+        return values
+    out = np.empty((times, len(values)), values.dtype)
+    out[:] = values
+    return out.reshape(-1)
 
 
 def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array, *, over: bool = False) -> Array:
@@ -75,12 +81,16 @@ def is_last_in_memory(x: Array) -> bool:
     >>> is_last_in_memory(np.zeros((2, 3, 4, 4)))
     False
     """
-    return x.ndim > 2 and x.strides[1] == x.itemsize and np.moveaxis(x, 1, -1).flags.c_contiguous
+    return x.ndim > 2 and x.strides[1] == x.itemsize and _view_channels_last(x).flags.c_contiguous
+
+
+def _view_channels_last(x: Array) -> Array:
+    return x.transpose(0, *range(2, x.ndim), 1)  # takes a tenth of the time of np.moveaxis
 
 
 def as_channels_last(x: Array) -> Array:
     """Return an array ``(N, C, *spatial)`` as contiguous ``(N, *spatial, C)``, a view if possible."""
-    last = np.moveaxis(x, 1, -1)
+    last = _view_channels_last(x)
     if x.ndim < 3 or not x.flags.c_contiguous or last.flags.c_contiguous:
         return np.ascontiguousarray(last)
     sets = _SETS // math.gcd(_SETS, x.strides[1] // _LINE) if x.strides[1] % _LINE == 0 else _SETS
@@ -95,7 +105,7 @@ def as_channels_last(x: Array) -> Array:
 
 def view_channels_first(x: Array) -> Array:
     """Return an array ``(N, *spatial, C)`` as a view ``(N, C, *spatial)``."""
-    return np.moveaxis(x, -1, 1)
+    return x.transpose(0, -1, *range(1, x.ndim - 1))
 
 
 def empty_as(like: Array, shape: Sequence[int], dtype: Any = None) -> Array:
