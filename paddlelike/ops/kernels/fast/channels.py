@@ -8,15 +8,18 @@ are fused with the additions that follow.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-_LEAST = 1 << 16  # elements: smaller arrays are in the cache, where numpy's passes cost little
+# Elements: smaller arrays are in the cache, where numpy's passes cost less than the start of numba.
+_SIZES: Final = {"least": 1 << 16, "asked": 1 << 11}
 
 
-@compile_late("void(T[:, ::1], T[::1], T[::1])", least=_LEAST, asked=1 << 11, reorder=True)
+@compile_late("void(T[:, ::1], T[::1], T[::1])", **_SIZES, reorder=True)
 def find_moments(x: Array, mean: Array, variance: Array) -> None:
     """Write the mean and the biased variance of each channel; ``x`` ``(M / k, k C)``, the others ``(C,)``."""
     rows, width = x.shape
@@ -66,7 +69,7 @@ def find_moments(x: Array, mean: Array, variance: Array) -> None:
         variance[c] = squares / (rows * (width // channels))
 
 
-@compile_late("void(T[:, ::1], T[::1], T[::1], T[::1], T[:, ::1])", least=_LEAST, asked=1 << 11, reorder=True)
+@compile_late("void(T[:, ::1], T[::1], T[::1], T[::1], T[:, ::1])", **_SIZES, reorder=True)
 def scale_centered(x: Array, center: Array, factor: Array, shift: Array, out: Array) -> None:
     """Write ``out = (x - center) factor + shift``, with one number per lane ``(k C,)``."""
     for i in range(x.shape[0]):
@@ -74,7 +77,7 @@ def scale_centered(x: Array, center: Array, factor: Array, shift: Array, out: Ar
             out[i, j] = (x[i, j] - center[j]) * factor[j] + shift[j]
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], T[::1], T[::1], T[::1])", least=_LEAST, asked=1 << 11, reorder=True)
+@compile_late("void(T[:, ::1], T[:, ::1], T[::1], T[::1], T[::1])", **_SIZES, reorder=True)
 def sum_products(x: Array, d: Array, mean: Array, products: Array, sums: Array) -> None:
     """Write the sums of ``(x - mean) d`` and of ``d`` for each channel ``(C,)``."""
     rows, width = x.shape
@@ -101,9 +104,7 @@ def sum_products(x: Array, d: Array, mean: Array, products: Array, sums: Array) 
         sums[c] = b
 
 
-@compile_late(
-    "void(T[:, ::1], T[:, ::1], T[::1], T[::1], T[::1], T[::1], T[:, ::1])", least=_LEAST, asked=1 << 11, reorder=True
-)
+@compile_late("void(T[:, ::1], T[:, ::1], T[::1], T[::1], T[::1], T[::1], T[:, ::1])", **_SIZES, reorder=True)
 def combine(x: Array, d: Array, center: Array, slope: Array, shift: Array, times: Array, dx: Array) -> None:
     """Write ``dx = (x - center) slope + shift + d times``, with one number per lane ``(k C,)``."""
     for i in range(x.shape[0]):

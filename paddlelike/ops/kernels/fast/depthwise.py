@@ -6,16 +6,18 @@ right``; its elements are ``skip`` rows and ``step`` columns apart. Weights are 
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 
-_LEAST = 1 << 14  # elements of the output
+_SIZES: Final = {"least": 1 << 14, "asked": 1 << 11}  # elements of the output
 _STEPS = "int64, int64, int64, int64"
 
 
-@compile_late(f"void(T[:, :, :, ::1], T[:, :, ::1], {_STEPS}, T[:, :, :, ::1])", least=_LEAST, asked=1 << 11, reorder=True)
+@compile_late(f"void(T[:, :, :, ::1], T[:, :, ::1], {_STEPS}, T[:, :, :, ::1])", **_SIZES, reorder=True)
 def convolve(x: Array, w: Array, down: int, right: int, skip: int, step: int, out: Array) -> None:
     """``out[n, i, j, c] = sum over h, w of w[h, w, c] x[n, i down + h skip, j right + w step, c]``."""
     channels = x.shape[3]
@@ -45,7 +47,7 @@ def convolve(x: Array, w: Array, down: int, right: int, skip: int, step: int, ou
                                     total[k] += pixel[k] * weight[k]
 
 
-@compile_late(f"void(T[:, :, :, ::1], T[:, :, :, ::1], {_STEPS}, T[:, :, ::1])", least=_LEAST, asked=1 << 11, reorder=True)
+@compile_late(f"void(T[:, :, :, ::1], T[:, :, :, ::1], {_STEPS}, T[:, :, ::1])", **_SIZES, reorder=True)
 def convolve_dw(x: Array, d_out: Array, down: int, right: int, skip: int, step: int, total: Array) -> None:
     """Write the gradient of the weights ``(h, w, C)``: a sum for each row of windows, then over all rows."""
     high, wide, channels = total.shape

@@ -17,6 +17,7 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import Number, compile_late
 
 _LEAST: Final = 1 << 15  # elements of all steps
+_ONCE: Final = {"least": _LEAST, "asked": 1 << 11}  # of kernels that are called once for all steps
 # float32, because numba computes with Python numbers in float64.
 _LARGEST, _FAR, _ONE, _HALF, _BOUND = map(np.float32, (13, 20, 1, 0.5, 87))
 # The terms of exp(r) after 1 + r for |r| <= log(2) / 2, and log(2) in two parts (Moshier's Cephes library,
@@ -78,81 +79,132 @@ def _add_product(out: Array, x: Array, weight: Array) -> None:
             out[j] += x[k] * weight[k, j]
 
 
+def _add_products(
+    out: Array, begin: int, column: int, x: Array, start: int, first: int, count: int, weight: Array
+) -> None:
+    """Add the product of the weight with ``count`` rows from ``x[start, first]`` to those from
+    ``out[begin, column]``. Pairs of rows read the weight once; the sums are those of :func:`_add_product`.
+    """
+    terms, width = weight.shape
+    for i in range(0, count - 1, 2):
+        one, other = (
+            out[begin + i, column : column + width],
+            out[begin + i + 1, column : column + width],
+        )
+        y, z = x[start + i, first : first + terms], x[start + i + 1, first : first + terms]
+        for k in range(0, terms - 3, 4):
+            p, q, r, s = y[k], y[k + 1], y[k + 2], y[k + 3]
+            t, u, v, w = z[k], z[k + 1], z[k + 2], z[k + 3]
+            for j in range(width):
+                a, b, c, d = weight[k, j], weight[k + 1, j], weight[k + 2, j], weight[k + 3, j]
+                one[j] += (p * a + q * b) + (r * c + s * d)
+                other[j] += (t * a + u * b) + (v * c + w * d)
+        for k in range(terms // 4 * 4, terms):
+            for j in range(width):
+                one[j] += y[k] * weight[k, j]
+                other[j] += z[k] * weight[k, j]
+    if count % 2:
+        last = x[start + count - 1, first : first + terms]
+        _add_product(out[begin + count - 1, column : column + width], last, weight)
+
+
 #: Kernels of whole sequences. Unless they are requested, only long ones are worth the start of numba.
 _WHOLE: Final[dict[str, Any]] = {
     "least": 1 << 16, "asked": 1 << 11, "exact": False,
-    "helpers": (_add_product, _exponentiate, _sigmoid, _tanh),
+    "helpers": (_add_product, _add_products, _exponentiate, _sigmoid, _tanh),
 }  # fmt: skip
 
 
 @compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, :, ::1], int64[::1], T[:, :, ::1])", **_WHOLE)
-def run_lstm(
-    gates: Array, weight: Array, peepholes: Array, first: Array, previous: Array, out: Array
-) -> None:
+def run_lstm(gates: Array, weight: Array, peepholes: Array, first: Array, bounds: Array, out: Array) -> None:
     """Run all steps of an LSTM with usual gates. ``gates`` (T, 4H) hold the input and are overwritten.
 
-    ``first`` (2, n, H) are output and cell before the first rows; ``previous`` are the indices of the rows
-    before the others. Cells, their hyperbolic tangents and outputs are written to ``out`` (3, T, H).
-    ``peepholes`` has 3 rows or none.
+    ``first`` (2, n, H) are output and cell before the first rows, ``bounds`` where each step begins; cells,
+    their tangents and outputs are written to ``out`` (3, T, H). ``peepholes`` has 3 rows or none.
     """
-    count, width = first.shape[1], out.shape[2]
+    width = out.shape[2]
     cells, active, hidden = out[0], out[1], out[2]
     powers = np.empty(2 * width, np.int32)
-    for t in range(len(gates)):
-        g, c, a, h = gates[t], cells[t], active[t], hidden[t]
-        last_h = first[0, t] if t < count else hidden[previous[t - count]]
-        last_c = first[1, t] if t < count else cells[previous[t - count]]
-        _add_product(g, last_h, weight)
-        _tanh(g[:width], powers)
-        if len(peepholes):
-            for j in range(width):
-                g[width + j] += last_c[j] * peepholes[0, j]
-                g[2 * width + j] += last_c[j] * peepholes[1, j]
-        _sigmoid(g[width : 3 * width], powers)
-        for j in range(width):
-            c[j] = g[j] * g[width + j] + last_c[j] * g[2 * width + j]
+    last_h, last_cell, before = first[0], first[1], 0
+    for step in range(len(bounds) - 1):
+        begin, end = bounds[step], bounds[step + 1]
+        _add_products(gates, begin, 0, last_h, before, 0, end - begin, weight)
+        for t in range(begin, end):
+            g, c, a, h, last_c = gates[t], cells[t], active[t], hidden[t], last_cell[before + t - begin]
+            _tanh(g[:width], powers)
             if len(peepholes):
-                g[3 * width + j] += c[j] * peepholes[2, j]
-            a[j] = c[j]
-        _sigmoid(g[3 * width :], powers)
-        _tanh(a, powers)
-        for j in range(width):
-            h[j] = g[3 * width + j] * a[j]
+                for j in range(width):
+                    g[width + j] += last_c[j] * peepholes[0, j]
+                    g[2 * width + j] += last_c[j] * peepholes[1, j]
+            _sigmoid(g[width : 3 * width], powers)
+            for j in range(width):
+                c[j] = g[j] * g[width + j] + last_c[j] * g[2 * width + j]
+                if len(peepholes):
+                    g[3 * width + j] += c[j] * peepholes[2, j]
+                a[j] = c[j]
+            _sigmoid(g[3 * width :], powers)
+            _tanh(a, powers)
+            for j in range(width):
+                h[j] = g[3 * width + j] * a[j]
+        last_h, last_cell, before = hidden, cells, begin
+
+
+@compile_late("void(T[:, ::1], T[:, ::1], int64[::1], T[:, ::1], T[:, ::1])", **_WHOLE)
+def run_lstm_back(d_gates: Array, weight_t: Array, bounds: Array, d_hidden: Array, d_first: Array) -> None:
+    """Run all steps of an LSTM whose gradients stop at the cell, from the last to the first.
+
+    ``d_gates`` (T, 4H) hold the factors of the output gate and get its gradients; ``weight_t`` (H, H) is the
+    transposed weight of this gate. The gradients of outputs are written over ``d_hidden`` and to ``d_first``.
+    """
+    width = d_first.shape[1]
+    d_first[:] = 0
+    for step in range(len(bounds) - 2, -1, -1):
+        begin, end = bounds[step], bounds[step + 1]
+        for t in range(begin, end):
+            d_output = d_gates[t, 3 * width :]
+            for j in range(width):
+                d_output[j] *= d_hidden[t, j]
+        d_before, start = (d_hidden, bounds[step - 1]) if step else (d_first, 0)
+        _add_products(d_before, start, 0, d_gates, begin, 3 * width, end - begin, weight_t)
 
 
 @compile_late(
     "void(T[:, ::1], T[:, :, ::1], T[:, ::1], boolean, T[:, ::1], int64[::1], T[:, :, ::1])", **_WHOLE
 )
 def run_gru(
-    gates: Array, both: Array, weight: Array, origin: bool, first: Array, previous: Array, out: Array
+    gates: Array, both: Array, weight: Array, origin: bool, first: Array, bounds: Array, out: Array
 ) -> None:
     """Run all steps of a GRU with usual gates. ``gates`` (T, 3H) hold the input and are overwritten.
 
     ``both`` (2, H, H) are the weights of update and reset, ``weight`` is the weight of the candidate.
-    ``first`` (n, H) are the states before the first rows; ``previous`` are the indices of the rows before the
-    others. Reset states and states are written to ``out`` (2, T, H).
+    ``first`` (n, H) are the states before the first rows, ``bounds`` where each step begins; reset states and
+    states are written to ``out`` (2, T, H).
     """
-    count, width = first.shape
+    width = first.shape[1]
+    resets, states, before, start = out[0], out[1], first, 0
     powers = np.empty(2 * width, np.int32)
-    for t in range(len(gates)):
-        u, r, c = gates[t, :width], gates[t, width : 2 * width], gates[t, 2 * width :]
-        reset, hidden = out[0, t], out[1, t]
-        last = first[t] if t < count else out[1, previous[t - count]]
-        _add_product(u, last, both[0])
-        _add_product(r, last, both[1])
-        _sigmoid(gates[t, : 2 * width], powers)
-        for j in range(width):
-            reset[j] = r[j] * last[j]
-        _add_product(c, reset, weight)
-        _tanh(c, powers)
-        for j in range(width):
-            old, new = (c[j], last[j]) if origin else (last[j], c[j])
-            hidden[j] = (new - old) * u[j] + old
+    for step in range(len(bounds) - 1):
+        begin, count = bounds[step], bounds[step + 1] - bounds[step]
+        _add_products(gates, begin, 0, before, start, 0, count, both[0])
+        _add_products(gates, begin, width, before, start, 0, count, both[1])
+        for t in range(begin, begin + count):
+            r, reset, last = gates[t, width : 2 * width], resets[t], before[start + t - begin]
+            _sigmoid(gates[t, : 2 * width], powers)
+            for j in range(width):
+                reset[j] = r[j] * last[j]
+        _add_products(gates, begin, 2 * width, resets, begin, 0, count, weight)
+        for t in range(begin, begin + count):
+            u, c, hidden, last = gates[t, :width], gates[t, 2 * width :], states[t], before[start + t - begin]
+            _tanh(c, powers)
+            for j in range(width):
+                old, new = (c[j], last[j]) if origin else (last[j], c[j])
+                hidden[j] = (new - old) * u[j] + old
+        before, start = states, begin
 
 
 @compile_late("void(T[:, :, ::1], T[:, :, ::1], int64[::1], T[:, ::1], T[:, ::1], T[:, ::1])", **_WHOLE)
 def run_gru_back(
-    factors: Array, weights_t: Array, previous: Array, d_hidden: Array, d_gates: Array, d_first: Array
+    factors: Array, weights_t: Array, bounds: Array, d_hidden: Array, d_gates: Array, d_first: Array
 ) -> None:
     """Run all steps of a GRU from the last to the first.
 
@@ -161,26 +213,26 @@ def run_gru_back(
     ``d_first`` (n, H), the gradients of gates to ``d_gates`` (T, 3H).
     """
     count, width = d_first.shape
-    through_reset = np.empty(width, d_first.dtype)
-    for t in range(len(d_hidden) - 1, -1, -1):
-        d_step, d_last = d_hidden[t], d_first[t] if t < count else d_hidden[previous[t - count]]
-        d_update, d_reset, d_candidate = (
-            d_gates[t, :width],
-            d_gates[t, width : 2 * width],
-            d_gates[t, 2 * width :],
-        )
-        if t < count:
-            d_last[:] = 0
-        through_reset[:] = 0
-        for j in range(width):
-            d_candidate[j] = factors[0, t, j] * d_step[j]
-            d_update[j] = factors[1, t, j] * d_step[j]
-        _add_product(through_reset, d_candidate, weights_t[2])
-        for j in range(width):
-            d_reset[j] = factors[3, t, j] * through_reset[j]
-            d_last[j] += factors[2, t, j] * d_step[j] + factors[4, t, j] * through_reset[j]
-        _add_product(d_last, d_update, weights_t[0])
-        _add_product(d_last, d_reset, weights_t[1])
+    through_reset = np.empty((count, width), d_first.dtype)
+    d_first[:] = 0
+    for step in range(len(bounds) - 2, -1, -1):
+        begin, count = bounds[step], bounds[step + 1] - bounds[step]
+        d_before, start = (d_hidden, bounds[step - 1]) if step else (d_first, 0)
+        through_reset[:count] = 0
+        for t in range(begin, begin + count):
+            d_candidate, d_step = d_gates[t, 2 * width :], d_hidden[t]
+            for j in range(width):
+                d_candidate[j] = factors[0, t, j] * d_step[j]
+                d_gates[t, j] = factors[1, t, j] * d_step[j]
+        _add_products(through_reset, 0, 0, d_gates, begin, 2 * width, count, weights_t[2])
+        for t in range(begin, begin + count):
+            i = t - begin
+            through, d_last, d_reset = through_reset[i], d_before[start + i], d_gates[t, width : 2 * width]
+            for j in range(width):
+                d_reset[j] = factors[3, t, j] * through[j]
+                d_last[j] += factors[2, t, j] * d_hidden[t, j] + factors[4, t, j] * through[j]
+        _add_products(d_before, start, 0, d_gates, begin, 0, count, weights_t[0])
+        _add_products(d_before, start, 0, d_gates, begin, width, count, weights_t[1])
 
 
 @compile_late("void(T[:, ::1], T[:, ::1], int64, int64, T)", least=_LEAST)
@@ -218,7 +270,7 @@ def update_cells(gates: Array, last: Array, cells: Array, copied: Array) -> None
             copied[i, j] = cells[i, j]
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], boolean, T[:, ::1], T[:, ::1])", least=_LEAST)
+@compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], boolean, T[:, ::1], T[:, ::1])", **_ONCE)
 def find_factors(
     gates: Array, active: Array, before: Array, stops: bool, factors: Array, by_state: Array
 ) -> None:
@@ -271,7 +323,7 @@ def blend_states(update: Array, candidate: Array, last: Array, origin: bool, hid
                 hidden[i, j] = (candidate[i, j] - last[i, j]) * update[i, j] + last[i, j]
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], boolean, T[:, :, ::1])", least=_LEAST)
+@compile_late("void(T[:, ::1], T[:, ::1], boolean, T[:, :, ::1])", **_ONCE)
 def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) -> None:
     """Write the factors of gradients in a GRU with a tanh candidate, as numpy's kernel does.
 

@@ -93,7 +93,7 @@ def _run_at_once(cell: GruCell, steps: Steps, x: Array, first: Array) -> tuple[A
     if not fits or (kernel := fast.run_gru.choose(x.size, x, first, *cell[:2])) is None:
         return None
     gates, out = x.take(steps.rows, axis=0), np.empty((2, len(x), width), x.dtype)
-    kernel(gates, *cell[:2], cell.origin, first, steps.previous.copy(), out)
+    kernel(gates, *cell[:2], cell.origin, first, np.array(steps.bounds), out)
     return gates, out[0], out[1]
 
 
@@ -143,7 +143,7 @@ def run_steps_back(
     if kernel is not None:
         d_gates, d_first = np.empty_like(gates), np.empty_like(d_hidden[: steps.first])
         weights_t = np.stack([*cell.both, cell.candidate]).swapaxes(1, 2).copy()
-        kernel(np.asarray(factors), weights_t, steps.previous.copy(), d_hidden, d_gates, d_first)
+        kernel(np.asarray(factors), weights_t, np.array(steps.bounds), d_hidden, d_gates, d_first)
         return d_gates, d_first
     candidate_t, update_t, reset_t = (transpose_weight(w, steps) for w in (cell.candidate, *cell.both))
     first = fast.multiply_gate_gradients.choose(gates.size, d_hidden, *factors[:2])

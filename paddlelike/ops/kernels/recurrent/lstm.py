@@ -163,7 +163,7 @@ def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepRe
         return None
     gates, out = x.take(steps.rows, axis=0), np.empty((3, len(x), cell.width), x.dtype)
     # Copies: the signature is for contiguous arrays that can be written.
-    kernel(gates, cell.weight, peepholes.copy(), np.stack(initial), steps.previous.copy(), out)
+    kernel(gates, cell.weight, peepholes.copy(), np.stack(initial), np.array(steps.bounds), out)
     return StepResults(gates, out[0], out[1], out[2], out[2])
 
 
@@ -237,6 +237,12 @@ def run_steps_back(
     d_gates, by_state = _compute_factors(cell, steps, ran, initial)
     learning = 3 * width if cell.stops_gradients else 0  # the first gate that gets gradients
     weight_t = transpose_weight(cell.weight[:, learning:], steps)
+    if cell.stops_gradients and projection is None and steps.are_small(width):
+        kernel = fast.run_lstm_back.choose(d_gates.size, d_gates, d_fed_back)
+        if kernel is not None:
+            d_first = np.empty_like(d_fed_back[: steps.first])
+            kernel(d_gates, np.ascontiguousarray(weight_t), np.array(steps.bounds), d_fed_back, d_first)
+            return StepGradients(d_gates, Initial(d_first, np.zeros_like(d_first)))
     projected_t = None if projection is None else transpose_weight(projection.weight, steps)
     d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
     for begin, end, _ in reversed(steps.spans):

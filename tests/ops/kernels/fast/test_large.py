@@ -204,6 +204,31 @@ def test_kernels_over_whole_sequences_have_the_gradients_of_single_steps(
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
+@pytest.mark.parametrize("ends", [[0, 9], [0, 7, 7, 9, 10, 15]], ids=["one", "five"])
+def test_the_kernel_of_an_lstm_whose_gradients_stop_has_the_gradients_of_single_steps(
+    ends: list[int], compiled: bool
+) -> None:
+    steps, width = Steps.of(np.array(ends)), 8
+    x, weight, bias = (draw(n, width) for n in (ends[-1], width, 1))
+    cell = lstm.make_cell("lstm", weight, bias, lstm.LstmAttrs(use_peepholes=False))
+    assert cell.stops_gradients
+    initial = lstm.Initial(*(np.zeros((steps.first, width), "float32") for _ in range(2)))
+    ran = lstm.run_steps(cell, steps, x, initial)
+    d_hidden = draw(ends[-1], width)[:, :width].copy()
+    want = lstm.run_steps_back(cell, steps, ran, d_hidden.copy(), initial)
+    with force_kernels(compiled=compiled) as called:
+        got = lstm.run_steps_back(cell, steps, ran, d_hidden.copy(), initial)
+    assert "recurrent.run_lstm_back" in called
+    for have, expected in zip((got.gates, *got.initial), (want.gates, *want.initial), strict=True):
+        np.testing.assert_allclose(have, expected, 1e-5, 1e-6)
+
+
+def draw(rows: int, width: int) -> np.ndarray:
+    """Return rows of the gates of an LSTM."""
+    return RNG.standard_normal((rows, 4 * width)).astype("float32")
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
 def test_steps_of_many_sequences_have_the_same_bits_as_numpy(compiled: bool) -> None:
     lengths, width = RNG.integers(0, 6, 12), 6
     steps = Steps.of(np.concatenate([[0], np.cumsum(lengths)]))
