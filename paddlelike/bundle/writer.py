@@ -55,7 +55,7 @@ def dump(
         A function that receives the ZipFile and returns the ``persistent_id`` of a pickler. It replaces the
         naming above, as in ``theano.misc.pkl_utils``.
     allow_unnamed, allow_duplicates
-        Whether arrays may lack a name, or share one. If False, such an array raises SaveError.
+        Whether arrays may lack a name, or share one. If False, such an array is refused (SaveError).
 
     Raises
     ------

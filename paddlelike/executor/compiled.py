@@ -134,9 +134,7 @@ class CompiledProgram:
         known = self._program.global_block().vars
         if loss_name and loss_name not in known:
             near = suggest_names(loss_name, known, lead="; ")
-            warn_user(
-                f"the program holds no variable {loss_name!r} (loss_name), and trains without that name{near}"
-            )
+            warn_user(f"the program has no variable {loss_name!r}, so loss_name has no effect{near}")
         places = [places] if isinstance(places, Place) else places
         self._places = cpu_places() if places is None else list(places)
         strategy = self._build_strategy if build_strategy is None else build_strategy

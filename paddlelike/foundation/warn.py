@@ -23,7 +23,7 @@ _held: Final = Current[_Held]([])
 
 
 def hold_warnings(held: _Held) -> Block:
-    """Hold back this thread's warnings by :func:`warn_user`, as the read that causes them may be repeated."""
+    """Collect this thread's warnings of :func:`warn_user`, because a repeated read would repeat them."""
     return _held.replaced(held)
 
 

@@ -407,7 +407,7 @@ def _name_entries(
     if source_format.holds.names and names is None:
         for entry in (entry for entry in entries if entry.surplus):
             raise LoadError(
-                f"{entry.file} in {source} holds {entry.surplus} bytes behind its variable: a combined file?",
+                f"{entry.file} in {source} holds {entry.surplus} bytes after its variable: a combined file?",
                 hint="then convert the file alone, with the names=[...] of its variables",
             )
         return entries

@@ -272,7 +272,7 @@ def _check_known(program: Program) -> None:
     }
     if uneven:
         raise UnsupportedError(
-            f"Paddle 2 averages over other elements in {', '.join(sorted(uneven))}",
+            f"{', '.join(sorted(uneven))}: Paddle 2 averages over other elements",
             hint="exclusive=True computes the same in both, and so do sizes that the windows fill",
         )
     backward = {

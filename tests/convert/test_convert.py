@@ -365,6 +365,6 @@ def test_a_file_of_several_variables_in_a_directory_is_refused(tmp_path: Path, f
         write("combined", values, folder / "b")
     else:
         (folder / "b").write_bytes((folder / "b").read_bytes() + b"more")
-    with pytest.raises(LoadError, match=r"b in .*model holds \d+ bytes behind its variable"):
+    with pytest.raises(LoadError, match=r"b in .*model holds \d+ bytes after its variable"):
         fluid.convert(folder, tmp_path / "out.npz")
     assert not (tmp_path / "out.npz").exists()

@@ -419,7 +419,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "numpy with a variable": Advice(
         lambda: np.concatenate([hold(ROWS), hold(ROWS)]),
-        "use functions of fluid.layers, or numpy behind (value,) = exe.run(program, feed=..., fetch_list=[{}])",
+        "use functions of fluid.layers, or numpy after (value,) = exe.run(program, feed=..., fetch_list=[{}])",
         lambda: [
             run(layers.concat([hold(ROWS), hold(ROWS)])).sum(),
             np.concatenate([run(hold(ROWS))] * 2).sum(),

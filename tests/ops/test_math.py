@@ -42,7 +42,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
         r"X has shape \(2, 3\), Y \(4,\).* dim 3 does not match dim 4",
     ),
     ("elementwise_add", [_spec(2, 3), _spec(2)], {"axis": 3}, r"axis must be -1 or one of 0 \.\. 2"),
-    ("elementwise_mul", [_spec(2, 3), _spec(3)], {"axis": 2}, "1 dims do not fit behind dim 2 of 2"),
+    ("elementwise_mul", [_spec(2, 3), _spec(3)], {"axis": 2}, "1 dims do not fit after dim 2 of 2"),
     ("less_than", [_spec(1), _spec(3)], {}, r"Y is broadcast over X, not X over Y"),
     ("logical_or", [_spec(2), _spec(3)], {}, r"X has shape \(2,\), Y \(3,\)"),
     ("allclose", [_spec(2), _spec(3)], {}, r"Input has shape \(2,\), Other \(3,\)"),

@@ -238,11 +238,11 @@ class MPISymetricRoleMaker(RoleMakerBase):
 
 def _endpoint_list(endpoints: Sequence[str] | None, kind: str = "server") -> list[str]:
     if not isinstance(endpoints, list):
-        raise TypeError(f"{kind}_endpoints is a list of 'host:port', not {endpoints!r}")
+        raise TypeError(f"{kind}_endpoints must be a list of 'host:port' texts, got {endpoints!r}")
     if not endpoints:
         raise ValueError(f"{kind}_endpoints is empty: name at least one {kind}")
     if strange := [endpoint for endpoint in endpoints if not isinstance(endpoint, str)]:
-        raise TypeError(f"{kind}_endpoints is a list of 'host:port', not of {strange[0]!r}")
+        raise TypeError(f"{kind}_endpoints must be a list of 'host:port' texts, got {strange[0]!r} in it")
     if len(set(endpoints)) < len(endpoints):
         raise ValueError(f"{kind}_endpoints names an endpoint twice: {endpoints}")
     return list(endpoints)

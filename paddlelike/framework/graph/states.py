@@ -11,7 +11,7 @@ _decode_message: Final[Hook[[str, bytes], Any]] = Hook("decode_message")
 
 
 class EncodedState(Versioned):
-    """Base class of objects with an attribute ``encoded``, whose state has the message's name and bytes."""
+    """Base class of objects with a message in ``encoded``; a pickle holds its name and bytes."""
 
     __slots__ = ()
 

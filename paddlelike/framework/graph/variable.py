@@ -325,7 +325,7 @@ class Variable(EncodedState, Displayed):
         def _refuse_numpy(self) -> NoReturn:
             raise TypeError(
                 f"numpy cannot compute with variable {self.name!r}: it gets its value when the program runs\n"
-                f"  hint: use functions of fluid.layers, or numpy behind (value,) = "
+                f"  hint: use functions of fluid.layers, or numpy after (value,) = "
                 f"exe.run(program, feed=..., fetch_list=[{self.name!r}])"
             )
 

@@ -94,8 +94,9 @@ def save_chosen(
 
 
 class _Save:
-    """A save that has begun, and the resources to close at its end, by its thread if that has begun the
-    work.
+    """A save that has begun, and the resources to close at its end.
+
+    The thread of the save closes them if it has begun the work.
     """
 
     def __init__(self, after_commit: Callable[[], None] | None) -> None:

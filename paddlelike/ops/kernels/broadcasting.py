@@ -50,7 +50,7 @@ def pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
     start = rank - len(dims) if axis == -1 else axis
     spare = rank - start - len(dims)
     if spare < 0:
-        raise ValueError(f"{len(dims)} dims do not fit behind dim {axis} of {rank}")
+        raise ValueError(f"{len(dims)} dims do not fit after dim {axis} of {rank}")
     return (1,) * start + dims + (1,) * spare
 
 

@@ -293,11 +293,10 @@ _TENSORS: Final = (
 
 
 def _register_strided(mark: str, is_whole: Callable[[int, int], bool]) -> None:
-    """Register a form of strided_slice; ``is_whole``: a negative stride to this end includes the first
-    element.
+    """Register a form of strided_slice.
 
     The operator takes X from start to end in steps, along some dims; bounds outside of X are moved to its
-    ends.
+    ends. ``is_whole(end, dim)`` tells whether a negative stride includes the first element.
     """
 
     def find_box(x: Array, tensors: Sequence[Any], attrs: StridedSliceAttrs) -> Box:

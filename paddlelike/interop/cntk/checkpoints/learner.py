@@ -63,7 +63,7 @@ def read_learner(entry: Any, parameters: Sequence[str], where: str) -> CntkLearn
     steps = _get(rates, "schedule", dict, where)
     arrays = _get(entry, "smoothed_gradients", list, where)
     if not steps or not all(key.isdigit() and isinstance(rate, float) for key, rate in steps.items()):
-        raise FormatError(f"{where}: its learning rates are {steps!r:.100}")
+        raise FormatError(f"{where}: the learning rates are {steps!r:.100}, expected floats by sample counts")
     if not all(isinstance(one, np.ndarray) for one in arrays) or len(arrays) != len(parameters):
         raise FormatError(
             f"{where} keeps {len(arrays)} arrays, and trains {len(parameters)} parameters",

@@ -55,7 +55,7 @@ class Graph:
         self.trusted: set[str] = set()  # fed indices, which count from the start
         self._taken: set[str] = set(_RESERVED)
         self._stored: dict[int, tuple[Array, str]] = {}
-        self._counts: dict[str, int] = {}  # by wanted name, the last number behind it
+        self._counts: dict[str, int] = {}  # by wanted name, the last number after it
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def push(self) -> None:

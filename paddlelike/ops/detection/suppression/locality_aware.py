@@ -49,7 +49,7 @@ class LocalityAwareNms(OpDef):
 
 
 def _keep_merged(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return the boxes kept of an image; ``boxes`` and ``scores`` are overwritten with the merged ones."""
+    """Merge the boxes of an image, with their scores, in place; return the boxes that are kept."""
     labels, indices = [], []
     for label in list_labels(len(scores), attrs):
         apart = _merge_neighbours(boxes, scores[label], attrs)

@@ -154,7 +154,7 @@ def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[
     """Yield parts of the outputs so small that their windows, ``size`` bytes each, fit into the cache
     together.
 
-    A part has its first row and its number of rows. It is several whole images, or some rows of one image.
+    Each part, several whole images or some rows of one image, comes with its first row and number of rows.
     """
     wanted = max(least, _CHUNK // max(1, size))  # windows in a part
     image = count[0] * count[1]

@@ -71,7 +71,7 @@ def _read_batch_norm(node: Node) -> Expression:
 
 
 def _scale(node: Node, x: Expression, dims: Sequence[int]) -> Expression:
-    """Return the standardized values times the scale plus the bias, both along these dims."""
+    """Return ``x * scale + bias``, with scale and bias reshaped to ``dims``."""
     for index, kind in ((1, "elementwise_mul"), (2, "elementwise_add")):
         if node.has(index):
             x = node.emit(kind, x, node.input(index).reshape(*dims))

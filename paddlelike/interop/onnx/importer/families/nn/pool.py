@@ -110,7 +110,7 @@ def _find_windows(
         low, high = pads[2 * i : 2 * i + 2]
         spare = n + low + high - (kernel[i] - 1) * dilations[i] - 1
         count = (-(-spare // strides[i]) if node.attr("ceil_mode", 0) else spare // strides[i]) + 1
-        count -= (count - 1) * strides[i] >= n + low  # none begins behind the data
+        count -= (count - 1) * strides[i] >= n + low  # none begins after the data
         places = np.arange(count)[:, None] * strides[i] + np.arange(kernel[i]) * dilations[i] - low
         inside = (places >= 0) & (places < n)
         counted = (places < n + high) if node.attr("count_include_pad", 0) else inside
