@@ -33,9 +33,18 @@ class ThreadLimit:
         self._run = make_keys(self._runs.append, self._runs.pop)
         self._is_restoring = False
         self._before: list[tuple[Callable[[int], Any], int]] = []  # changed pools: threads outside runs
+        self._changes = 0  # of pools so far
 
     def run(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return ``function(*args)``, called with one thread of BLAS."""
+        if not self._before:
+            changes = self._changes
+            for get_count, _ in _find_pools():
+                if get_count() != 1:
+                    break
+            else:
+                if changes == self._changes:  # the pools have one thread outside runs, too
+                    return function(*args)
         # A run that begins while another restores the pools is counted there or waits here.
         with self._run():
             try:
@@ -44,6 +53,7 @@ class ThreadLimit:
                 for get_count, set_count in _find_pools():
                     count = get_count()
                     if count != 1:
+                        self._changes += 1
                         self._before.append((set_count, count))
                         set_count(1)
                 return function(*args)

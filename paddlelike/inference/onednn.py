@@ -205,13 +205,16 @@ class Product(Operation):
     ) -> None:
         super().__init__(library, activation)
         self._w, self._bias, self._cut, self._plain = w, bias, cut, plain
+        self._size = w.size
         self._of_thread = threading.local()
 
     def __call__(self, x: Array) -> Array:
         """Return the product with the rows of x."""
-        rows, x = math.prod(x.shape[: self._cut]), np.ascontiguousarray(x)
-        small = rows < 2 or rows * self._w.size < (_SMALL if rows % 4 else 2 * _SMALL)
-        if small or x.dtype != np.float32 or x.size != rows * len(self._w) or not are_finite(x):
+        rows = len(x) if x.ndim == 2 else math.prod(x.shape[: self._cut])
+        if rows < 2 or rows * self._size < (_SMALL if rows % 4 else 2 * _SMALL):
+            return self._plain(x)
+        x = np.ascontiguousarray(x)
+        if x.dtype != np.float32 or x.size != rows * len(self._w) or not are_finite(x):
             return self._plain(x)
         found = self.find((rows, len(self._w)))
         if found is None:

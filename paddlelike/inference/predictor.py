@@ -68,6 +68,7 @@ class PaddlePredictor:
             for title, text in zip(("joined", "kernels"), joined.describe(), strict=True):
                 config._report(title, text)
             self._use_engine(joined)
+        self._choose_runner()
 
     def _use_engine(self, engine: OnnxEngine | PlanEngine) -> None:
         self._engine = engine
@@ -81,6 +82,7 @@ class PaddlePredictor:
         other._follower = self._follower
         if self._engine is not None:
             other._use_engine(self._engine)
+        other._choose_runner()
         return other
 
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
@@ -91,6 +93,7 @@ class PaddlePredictor:
         from paddlelike.inference.follow import Follower  # late: most predictors follow nothing
 
         self._follower = Follower(self._program, self._parameters, dirname)
+        self._choose_runner()
         return self._follower
 
     def get_input_names(self) -> list[str]:
@@ -119,9 +122,11 @@ class PaddlePredictor:
         Raises the errors of :meth:`Executor.run <paddlelike.Executor.run>`, and FeedError for an input that
         was not set.
         """
-        feed = {name: tensor._to_feed() for name, tensor in self._inputs.items()}
-        for name, value in zip(self._fetches, self._run(feed, lend=True), strict=True):
-            output = self._outputs[name]
+        feed: dict[str, Any] = {}
+        for name, tensor in self._inputs.items():
+            array = tensor._array
+            feed[name] = tensor._to_feed() if array is None or tensor._lod else array
+        for output, value in zip(self._outputs.values(), self._run(feed, lend=True), strict=False):
             output._array, output._lod = value
         return True
 
@@ -170,10 +175,11 @@ class PaddlePredictor:
             make_output(name, array, lod) for name, (array, lod) in zip(self._fetches, values, strict=True)
         ]
 
-    def _run(self, feed: Mapping[str, Any], *, lend: bool = False) -> list[Value]:
-        if self._limit is None and self._follower is None:
-            return self._compute(feed, lend=lend)
+    def _choose_runner(self) -> None:
+        is_free = self._limit is None and self._follower is None
+        self._run: Runner = self._compute if is_free else self._run_limited
 
+    def _run_limited(self, feed: Mapping[str, Any], /, *, lend: bool = False) -> list[Value]:
         def work() -> list[Value]:
             if self._follower is None:
                 return self._compute(feed, lend=lend)

@@ -264,7 +264,5 @@ class ZeroCopyTensor:
             )
         return self._array
 
-    def _to_feed(self) -> NDArray[np.generic] | LoDTensor:
-        if self._lod or self._array is None:
-            return LoDTensor(self._get(), self._lod)
-        return self._array
+    def _to_feed(self) -> LoDTensor:
+        return LoDTensor(self._get(), self._lod)

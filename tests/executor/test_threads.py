@@ -105,6 +105,15 @@ def test_the_thread_limit_is_restored_after_a_failed_run() -> None:
     assert count_blas() == {5}
 
 
+def test_pools_of_one_thread_are_limited_again_once_they_have_more() -> None:
+    seen = []
+    for count in (1, 5):
+        for pool in threads._find_pools():
+            pool.set_count(count)
+        seen.append((threads_of_a_run(), count_blas()))
+    assert seen == [({1}, {1}), ({1}, {5})]
+
+
 def test_runs_in_threads_keep_the_limit_until_the_last_one_ends() -> None:
     first_inside, second_done = threading.Event(), threading.Event()
     seen: list[set[int]] = []

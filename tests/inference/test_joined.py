@@ -13,6 +13,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import inference
 from paddlelike.errors import FeedError, OperatorError
+from paddlelike.executor.plans import unrolled
 from paddlelike.inference import plan as plans
 
 L = fluid.layers
@@ -56,11 +57,17 @@ def _no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans.PlanEngine, "make_runner", make)
 
 
+@pytest.fixture(autouse=True)
+def _repeat_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unroll the steps after the first run, so that later ones repeat them in one frame."""
+    monkeypatch.setattr(unrolled, "_RUNS", 1)
+
+
 def compare(folder: Path, *given: Any) -> int:
-    """Compare both ways on some inputs, twice; return how many operators were joined."""
+    """Compare both ways on some inputs, four times; return how many operators were joined."""
     joined, config = open_model(folder, joined=True)
     plain, _ = open_model(folder, joined=False)
-    for _ in range(2):
+    for _ in range(4):
         for a, b in zip(joined.run(list(given)), plain.run(list(given)), strict=True):
             assert (a.shape, a.dtype, a.flags.c_contiguous) == (b.shape, b.dtype, True)
             np.testing.assert_allclose(a, b, rtol=0, atol=CLOSE * np.abs(b).max())
@@ -250,6 +257,75 @@ def test_bad_input_raises_the_errors_of_the_executor(tmp_path: Path) -> None:
         joined.run([inference.PaddleTensor(np.array([[30]], "int64"), "words", [[0, 1]])])
     with pytest.raises(FeedError, match="dtype int64"):
         joined.run([np.array([[1.5]], "float32")])
+
+
+def build_click_model() -> tuple[list[str], list[Any]]:
+    ids, dense = fluid.data("ids", [None, 4, 1], "int64"), fluid.data("dense", [None, 3])
+    x = L.concat([L.reshape(L.embedding(ids, [50, 2]), [-1, 8]), dense], 1)
+    x = L.fc(L.fc(x, 6, act="relu"), 1)
+    return ["ids", "dense"], [L.sigmoid(x + L.fc(dense, 1))]
+
+
+def make_clicks(rows: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(rows)
+    return rng.integers(0, 50, (rows, 4, 1)), rng.random((rows, 3), "float32")
+
+
+def test_repeated_runs_take_other_rows_layouts_and_dtypes(tmp_path: Path) -> None:
+    save(tmp_path, build_click_model)
+    joined, plain = (open_model(tmp_path, joined=joined)[0] for joined in (True, False))
+    ids, dense = make_clicks(4)
+    feeds = [make_clicks(rows) for rows in (2, 2, 2, 2, 3, 3, 3, 1, 1, 1, 2, 2)]
+    feeds += [
+        (np.asfortranarray(ids), dense[:, ::-1]),
+        (ids.astype(">i8"), dense.astype(">f4")),
+        (ids, dense),
+    ]
+    for feed in feeds:
+        (a,), (b,) = joined.run(list(feed)), plain.run(list(feed))
+        np.testing.assert_allclose(a, b, rtol=0, atol=CLOSE)
+
+
+def test_repeated_runs_of_handles_follow_their_arrays(tmp_path: Path) -> None:
+    save(tmp_path, build_click_model)
+    joined, plain = (open_model(tmp_path, joined=joined)[0] for joined in (True, False))
+    seen = []
+    for rows in (2, 2, 2, 2, 5, 5, 2):
+        feed = [np.roll(array, len(seen), 0) for array in make_clicks(rows)]
+        for name, array in zip(joined.get_input_names(), feed, strict=True):
+            joined.get_input_handle(name).copy_from_cpu(array)
+        joined.run()
+        seen.append(joined.get_output_handle(joined.get_output_names()[0]).copy_to_cpu())
+        np.testing.assert_allclose(seen[-1], plain.run(feed)[0], rtol=0, atol=CLOSE)
+    np.testing.assert_array_equal(seen[1], seen[3])  # what was given away stays
+
+
+def test_bad_ids_of_a_repeated_run_raise_the_error_of_the_executor(tmp_path: Path) -> None:
+    save(tmp_path, build_click_model)
+    predictor, _ = open_model(tmp_path, joined=True)
+    ids, dense = make_clicks(2)
+    good = [predictor.run([ids, dense])[0] for _ in range(4)]
+    with pytest.raises(OperatorError, match="Ids hold 50 "):
+        predictor.run([np.where(ids == ids.max(), 50, ids), dense])
+    with pytest.raises(FeedError):
+        predictor.run([ids, dense[:, :2]])
+    np.testing.assert_array_equal(predictor.run([ids, dense])[0], good[0])
+
+
+@pytest.mark.usefixtures("_no_way_back")
+def test_a_scale_by_one_copies_what_is_still_read_elsewhere(tmp_path: Path) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        x = fluid.data("x", [None, 6])
+        y = L.sigmoid(L.fc(x, 6))
+        return ["x"], [L.scale(x), L.scale(y), L.scale(y), L.scale(L.reshape(x, [-1, 3])), y]
+
+    save(tmp_path, build)
+    given = np.random.default_rng(1).random((2, 6), "float32")
+    assert compare(tmp_path, given)
+    predictor, _ = open_model(tmp_path, joined=True)
+    for _ in range(4):
+        found = predictor.run([given])
+    assert not any(np.may_share_memory(a, b) for a in found for b in (given, *found) if a is not b)
 
 
 def test_debugging_flags_make_operators_run_one_by_one(tmp_path: Path) -> None:

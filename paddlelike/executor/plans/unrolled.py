@@ -49,6 +49,11 @@ class Unrolled:
         self._runs = 0
         self._functions: dict[bool, Run] = {}
 
+    @property
+    def of_arrays(self) -> Run | None:
+        """The function for runs without LoDs, or None before enough of these."""
+        return self._functions.get(False)
+
     def find(self, frame: Frame) -> Run | None:
         """Return the function that runs all steps for a frame with feeds, or None to run them one by one.
 

@@ -40,10 +40,12 @@ def complement(x: Array) -> Array:
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """``1 / (1 + e^-x)``, written into ``out`` where that is given."""
-    out = np.negative(x, out=out)
-    np.exp(out, out=out)
-    out += 1
-    return np.divide(1, out, out=out)
+    if out is None and x.size == 1:  # which numpy writes over slowly
+        return 1 / (np.exp(-x) + 1)
+    out = np.negative(x, out)
+    np.exp(out, out)
+    np.add(out, 1, out)
+    return np.reciprocal(out, out)
 
 
 def softplus(x: Array) -> Array:

@@ -76,7 +76,8 @@ def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
     if ids.size == 0:
         return
     if ids.dtype.itemsize == _UNSIGNED.itemsize:  # one pass: negative ids are the greatest without a sign
-        if np.maximum.reduce(ids.view(_UNSIGNED), axis=None) < height:
+        unsigned = ids.view(_UNSIGNED)
+        if unsigned.item(unsigned.argmax()) < height:  # max takes twice as long for a few ids
             return
     elif ids.min() >= 0 and ids.max() < height:
         return

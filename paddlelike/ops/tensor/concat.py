@@ -71,7 +71,7 @@ class Concat(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Array], axis_tensor: Array | None, *, axis: int) -> Array:
-        axis = read_numbers([axis], axis_tensor, None)[0]
+        axis = axis if axis_tensor is None else int(axis_tensor.reshape(-1)[0])
         lod = ctx.lod("X")
         if lod:
             if axis in (0, -x[0].ndim):
