@@ -175,9 +175,9 @@ class _Bound(NamedTuple):
     """Buffers for inputs and outputs that a session reuses in every run with inputs of this shape."""
 
     inputs: list[tuple[str, Array, tuple[int, ...], np.dtype[Any], bool]]
-    outputs: list[Array]
-    run: Callable[[object], None]
-    binding: object
+    outputs: list[Value]
+    run: Callable[..., None]
+    arguments: tuple[object, ...]  # of run
 
 
 _Memory = dict[int, _Bound]  # of one thread, by session
@@ -284,7 +284,12 @@ class _Session:
             (port.name, array, array.shape, array.dtype, self._are_ids(array))
             for port, array in zip(self._inputs, inputs, strict=True)
         ]
-        bound[id(self)] = _Bound(kept, outputs, self._session.run_with_iobinding, binding)
+        arguments: tuple[object, ...] = (binding,)
+        run = self._session.run_with_iobinding
+        session, inner = getattr(self._session, "_sess", None), getattr(binding, "_iobinding", None)
+        if session is not None and inner is not None:  # without the checks, which concern GPUs
+            run, arguments = session.run_with_iobinding, (inner, None)
+        bound[id(self)] = _Bound(kept, [(array, []) for array in outputs], run, arguments)
 
 
 def _run_session(
@@ -296,7 +301,7 @@ def _run_session(
     kept = bound.get(id(session))
     if kept is None:
         return session.run(feed, bound, lend=lend)
-    inputs, outputs, run, binding = kept
+    inputs, outputs, run, arguments = kept
     for name, array, shape, dtype, are_ids in inputs:
         value = feed[name]
         if value is not array:
@@ -306,11 +311,11 @@ def _run_session(
         if are_ids and _has_negative(array):
             return None
     try:
-        run(binding)
+        run(*arguments)
     except Exception as error:  # of whatever onnxruntime is installed
         _logger.debug("onnxruntime: %s", error)
         return None
-    return [(array if lend else array.copy(), []) for array in outputs]
+    return outputs if lend else [(array.copy(), lod) for array, lod in outputs]
 
 
 def _has_negative(ids: Array) -> bool:

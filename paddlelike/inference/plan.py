@@ -51,8 +51,8 @@ class PredictionPlan(Plan):
     ----------
     chains, joined
         The number of chains, and of their operators.
-    uses_library
-        Whether the library computes a step, perhaps for some inputs only.
+    uses_library, only_products
+        Whether the library computes a step, perhaps for some inputs only, and nothing but products.
     """
 
     def __init__(
@@ -75,8 +75,10 @@ class PredictionPlan(Plan):
         inner = sum(len(block.program.blocks[ops[index].attrs["sub_block"]].ops) for index in loops)
         self.chains = len(chains) + len(loops)
         self.joined = sum(len(chain.ops) for chain in chains) + len(loops) + inner
-        fits = any(chain.fits_library() for chain in chains) or any(op.type == "pool2d" for op in ops)
-        self.uses_library = fits or bool(loops)
+        fitting = [chain for chain in chains if chain.fits_library()]
+        others = bool(loops) or any(op.type == "pool2d" for op in ops)
+        self.uses_library = bool(fitting) or others
+        self.only_products = not others and all(chain.is_product for chain in fitting)
         inside = {index for chain in chains for index in chain.indexes[:-1]}
         ending = {chain.indexes[-1]: chain for chain in chains}
         # A value that a chain reads is in use until the chain ends.
@@ -268,7 +270,13 @@ class PlanEngine:
             return "", ""
         found = onednn_library.load()
         reason = found if isinstance(found, str) else f"{FLAG} is False"
-        kernels = f"numpy ({reason})" if self._library is None else f"oneDNN {self._library.version}"
+        kernels = f"numpy ({reason})"
+        if self._library is not None:
+            kernels = f"oneDNN {self._library.version}"
+            if not self._plan.uses_library:
+                kernels = f"numpy ({kernels} has none of these operators, or is slower)"
+            elif self._plan.only_products:
+                kernels += " for large products of several rows, numpy for others"
         ops = [op for block in self._program.blocks for op in block.ops]
         count = len([op for op in ops if op.type not in ("feed", "fetch")])
         joined = f"{self._plan.joined} of {count} operators in {len(self._plan.steps)} steps"

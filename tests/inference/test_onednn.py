@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -282,6 +283,25 @@ def test_a_run_uses_the_configured_number_of_threads_and_restores_the_old_one(tm
         patch.setattr(inference.plan, "run_plan", look)
         predictor.run([np.ones((1, 8, 40, 40), "float32")])
     assert (seen, library.set_threads(1)) == ([2], 1)
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("size", "row"),
+    [
+        (2, r"numpy \(oneDNN 3\.\S+ has none of these operators, or is slower\)"),
+        (600, "oneDNN 3.* large products"),
+    ],
+)
+def test_the_summary_tells_what_numpy_computes_beside_the_library(
+    size: int, row: str, tmp_path: Path
+) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        return ["x"], [fluid.layers.fc(fluid.data("x", [None, size]), size)]
+
+    save(tmp_path, build)
+    _, config = open_model(tmp_path, joined=True)
+    assert re.search(rf"^kernels +{row}", config.summary(), re.MULTILINE)
 
 
 def test_without_the_library_numpy_computes_and_the_summary_says_why(
