@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -178,3 +179,10 @@ def save(name: str, folder: Path, batch: int) -> None:
         for key, (shape, _, ids) in model.inputs.items()
     }
     np.savez(folder / "feed.npz", **feed)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[3:]:
+        folder = Path(sys.argv[1]) / name
+        folder.mkdir(parents=True)
+        save(name, folder, int(sys.argv[2]))
