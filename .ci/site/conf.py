@@ -51,7 +51,7 @@ python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"paddlelike {release}"
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 html_use_index = html_domain_indices = False  # the search finds names
 html_static_path = ["style.css"]
 html_css_files = ["style.css"]
