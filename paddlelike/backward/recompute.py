@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final
 
 from paddlelike import unique_name
 from paddlelike.backward import transform
@@ -18,21 +17,9 @@ from paddlelike.backward.transform import Step
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Operator, OpRole, Variable
-from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name
+from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name, registry
 
 Span = tuple[int, int]  # the first operator of a segment, and the one after its last
-
-#: Operators by which Fluid gives what they compute the type of X or Input; else a new variable stays BOOL.
-_TYPED: Final = frozenset({
-    "abs", "acos", "asin", "assign", "atan", "batch_norm", "brelu", "ceil", "conv2d", "conv3d", "cos",
-    "cross_entropy", "cross_entropy2", "depthwise_conv2d", "elementwise_add", "elementwise_div",
-    "elementwise_max", "elementwise_min", "elementwise_mul", "elementwise_pow", "elementwise_sub", "elu",
-    "exp", "flip", "floor", "group_norm", "hard_shrink", "hard_sigmoid", "hard_swish", "inplace_abn",
-    "instance_norm", "leaky_relu", "log", "log1p", "logsigmoid", "mean", "mul", "pool2d", "pool3d", "pow",
-    "reciprocal", "reduce_sum", "relu", "relu6", "round", "rsqrt", "scale", "selu", "sigmoid", "sin",
-    "soft_relu", "softmax", "softplus", "softshrink", "softsign", "sqrt", "square", "stanh", "sum",
-    "swish", "tanh", "tanh_shrink", "thresholded_relu",
-})  # fmt: skip
 
 
 def build_recomputing_steps(
@@ -98,7 +85,7 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
                 if GRAD in name and name not in created and like is not None:
                     created.add(name)
                     block._var_recursive(name).dtype = like.dtype
-                elif is_copy and op.type in _TYPED and slot in ("Out", "Output", "Y"):
+                elif is_copy and registry.find(op.type).keeps_dtype and slot in ("Out", "Output", "Y"):
                     block._var_recursive(name).dtype = block._var_recursive(source).dtype
                 elif RECOMPUTED in name:
                     block._var_recursive(name).dtype = VarType.BOOL

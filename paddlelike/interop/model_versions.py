@@ -19,9 +19,10 @@ from paddlelike.formats.entry import LeftOut
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.recognize import is_pir, is_program
 from paddlelike.formats.sources import Buffer
-from paddlelike.framework import Program
+from paddlelike.framework import Operator, Program
 from paddlelike.framework.codec.encode import encode_program
 from paddlelike.framework.environment import PADDLE2_VERSION
+from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.fluid18 import find_uneven, make_fluid18, takes_others
@@ -41,24 +42,8 @@ _VALUES: Final = ".pdiparams"
 _PIR: Final = ".json"
 _ONNX: Final = ".onnx"
 _HEAD: Final = 64
-#: Operators of Paddle 3 that Paddle 2.6.2 does not have, nor others that compute the same.
-_NEW: Final = frozenset({
-    "binomial", "bitwise_left_shift", "bitwise_right_shift", "copysign", "fractional_max_pool2d",
-    "fractional_max_pool3d", "fused_rms_norm_quant", "gammaincc", "lu_solve", "matrix_rank_atol_rtol",
-    "median", "standard_gamma",
-})  # fmt: skip
-
-#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of.
-_GONE: Final = frozenset({
-    "allreduce", "center_loss", "checkpoint_notify", "conv_shift", "cos_sim", "diag", "equal_reduce",
-    "expand_as", "filter_by_instag", "fl_listen_and_serv", "flatten", "gaussian_random_batch_size_like",
-    "inplace_abn", "isfinite", "lookup_sparse_table", "lstm_unit", "lstmp", "margin_rank_loss",
-    "mean_iou", "merge_ids", "one_hot", "pad2d", "pad_constant_like", "prefetch", "proximal_adagrad",
-    "prroi_pool", "random_crop", "recv", "recv_save", "ref_by_trainer_id", "rnn_memory_helper",
-    "roi_perspective_transform", "sample_logits", "sequence_topk_avg_pooling", "sigmoid_focal_loss",
-    "smooth_l1_loss", "space_to_depth", "split_byref", "split_ids", "split_selected_rows",
-    "squared_l2_distance", "squeeze", "target_assign", "tree_conv", "unsqueeze",
-})  # fmt: skip
+#: The operator of Fluid 1.8 that Paddle 2.6.2 does not have, and that is not here.
+_GONE: Final = "fl_listen_and_serv"
 
 #: Attributes that Paddle 2.6.2 ignores: the values with which it computes the same.
 _LATER: Final[dict[tuple[str, str], Any]] = {
@@ -152,7 +137,7 @@ def convert_arrangement(
     else:
         _check_known(program)
         data = _complete_types(program, data)
-        lacking = {op.type for block in program.blocks for op in block.ops} & _GONE
+        lacking = {op.type for op in _list_ops(program) if op.type == _GONE or _find(op).until}
     files: dict[str, list[Buffer]] = {name: [data]}
     if values:
         files[values_name] = list(CombinedFile().write(values))
@@ -255,10 +240,19 @@ def _find_model(source: str) -> ModelFiles:
         raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
 
 
+def _list_ops(program: Program) -> list[Operator]:
+    return [op for block in program.blocks for op in block.ops]
+
+
+def _find(op: Operator) -> type[OpDef]:
+    """Return the definition of an operator, or an empty one."""
+    return registry.find_or_none(op.type) or OpDef
+
+
 def _check_known(program: Program) -> None:
     """Raise UnsupportedError for operators of Paddle 3, and for attributes that 2.6.2 silently ignores."""
-    ops = [op for block in program.blocks for op in block.ops]
-    later = sorted({op.type for op in ops} & _NEW)
+    ops = _list_ops(program)
+    later = sorted({op.type for op in ops if _find(op).since == "3"})
     if later:
         raise UnsupportedError(
             f"Paddle 2.6 has no {', '.join(later)}, nor operators that compute the same",
@@ -301,7 +295,7 @@ def _check_known(program: Program) -> None:
 
 def _complete_types(program: Program, data: bytes) -> bytes:
     """Return the encoded program, with the ``dtype`` that Paddle 2 needs of linspace; Fluid 1.8 has none."""
-    lines = [op for block in program.blocks for op in block.ops if op.type == "linspace"]
+    lines = [op for op in _list_ops(program) if op.type == "linspace"]
     if program.paddle_version >= PADDLE2_VERSION or not lines:
         return data
     for op in lines:

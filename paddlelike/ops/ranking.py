@@ -70,6 +70,7 @@ class FilterByInstag(OpDef):
     """
 
     type = "filter_by_instag"
+    until = "1"
     inputs = ("Ins", "Ins_tag", "Filter_tag")
     outputs = ("Out", "LossWeight", "IndexMap")
     attrs = {"is_lod": Bool(), "out_val_if_empty": Long(0)}

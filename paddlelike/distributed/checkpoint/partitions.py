@@ -20,7 +20,7 @@ from paddlelike.distributed.server.position import note_empty_load, read_positio
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework import Program, Variable
+from paddlelike.framework import Operator, Program, Variable
 from paddlelike.io.calls import get_program_persistable_vars
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rule import Init
@@ -30,11 +30,6 @@ from paddlelike.storage.options import SaveOptions
 
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
-
-#: Operators of trainers' programs only.
-_TRAINERS = frozenset(
-    {"send", "recv", "send_barrier", "fetch_barrier", "fake_init", "distributed_lookup_table", "prefetch"}
-)
 
 
 def find_distributed_partition(program: Program) -> Partition | None:
@@ -59,9 +54,14 @@ def find_endpoint(program: Program) -> str | None:
             return str(op.attrs["endpoint"])
     if find_placement(program) is None or program._ps_endpoint is None:
         return None
-    if any(op.type in _TRAINERS for op in block.ops) or any(v.is_data for v in block.vars.values()):
+    if any(_is_of_trainer(op) for op in block.ops) or any(v.is_data for v in block.vars.values()):
         return None
     return program._ps_endpoint
+
+
+def _is_of_trainer(op: Operator) -> bool:
+    """Return whether only programs of trainers have this operator: it names servers, or stands for one."""
+    return op.type == "fake_init" or any(op.attrs.get(name) for name in ("epmap", "endpoints"))
 
 
 class ServerPartition:

@@ -12,12 +12,6 @@ from paddlelike.core import Scope, global_scope
 from paddlelike.distributed.client.client import Client
 from paddlelike.framework import Block
 
-#: Operators whose attribute ``trainer_id`` is right, the most reliable first.
-_WITH_TRAINER_ID: Final = (
-    "send_barrier", "fetch_barrier", "recv", "distributed_lookup_table", "prefetch", "recv_save",
-    "checkpoint_notify", "send",
-)  # fmt: skip
-
 #: Has the clients of Communicators that started before a program ran.
 _STARTED: Final = Scope()
 
@@ -95,9 +89,8 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
 
 
 def find_trainer_id(block: Block) -> int:
-    """Return the id of the trainer whose program this is; real Fluid writes 0 into every ``send``."""
-    found = {op.type: op.attrs["trainer_id"] for op in block.ops if op.type in _WITH_TRAINER_ID}
-    return next((found[name] for name in _WITH_TRAINER_ID if name in found), 0)
+    """Return the id of the trainer whose program this is: operators name it or, as real Fluid's sends, 0."""
+    return max((op.attrs.get("trainer_id", 0) for op in block.ops), default=0)
 
 
 def root_scope(scope: Scope) -> Scope:
@@ -109,15 +102,6 @@ def root_scope(scope: Scope) -> Scope:
 
 def _endpoints(block: Block) -> list[str]:
     """Return every server that the operators name, in the order of the program's barriers if it has any."""
-
-    def named() -> Iterator[str]:
-        for op in block.ops:
-            if op.type in ("send_barrier", "fetch_barrier"):
-                yield from op.attrs["endpoints"]
-        for op in block.ops:
-            if op.type in ("send", "recv", "prefetch", "checkpoint_notify"):
-                yield from op.attrs["epmap"]
-            elif op.type in ("distributed_lookup_table", "recv_save"):
-                yield from op.attrs["endpoints"]
-
-    return list(dict.fromkeys(named()))
+    ops = sorted(block.ops, key=lambda op: not op.type.endswith("_barrier"))
+    named = (op.attrs.get(attribute, ()) for op in ops for attribute in ("epmap", "endpoints"))
+    return list(dict.fromkeys(itertools.chain.from_iterable(named)))

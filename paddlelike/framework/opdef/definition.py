@@ -109,6 +109,8 @@ class OpDef:
     pairs_rows: ClassVar[bool] = False
     #: The result has the rows of X and no others where X are SelectedRows.
     keeps_rows: ClassVar[bool] = False
+    #: Fluid gives a result that is created without a dtype that of X or Input; else it stays BOOL.
+    keeps_dtype: ClassVar[bool] = False
     #: Input slots whose elements are sizes, beside the slots that hold nothing else in any operator.
     size_slots: ClassVar[tuple[str, ...]] = ()
     #: The kernel uses only the operator and the LoDs of the context.
@@ -125,8 +127,11 @@ class OpDef:
     external: ClassVar[bool] = False
     #: True for external operators that read only variables that are their inputs.
     own_variables: ClassVar[bool] = False
-    #: The generation of Paddle that defines this operator: "1" (Fluid), or "2" if Fluid 1.8 lacks it.
+    #: The generation of Paddle that defines this operator: "1" (Fluid), "2" if Fluid 1.8 lacks it, or "3" if
+    #: Paddle 2.6.2 lacks it and others that compute the same.
     since: ClassVar[str] = "1"
+    #: "1" for operators of Fluid that Paddle 2.6.2 does not have, or has no CPU kernel of.
+    until: ClassVar[str] = ""
     #: For operators of Paddle 2 without a gradient: Paddle has none either, so the results are constants.
     ends_gradients: ClassVar[bool] = False
 

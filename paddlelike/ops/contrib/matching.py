@@ -134,6 +134,7 @@ class SequenceTopkAvgPooling(OpDef):
     """
 
     type = "sequence_topk_avg_pooling"
+    until = "1"
     inputs = ("X", "ROW", "COLUMN")
     outputs = ("Out", "pos")
     attrs = {"topks": Ints(), "channel_num": Int()}

@@ -28,6 +28,7 @@ class TreeConv(OpDef):
     """
 
     type = "tree_conv"
+    until = "1"
     inputs = ("NodesVector", "EdgeSet", "Filter")
     attrs = {"max_depth": Int(2)}
     gradient = Gradient(

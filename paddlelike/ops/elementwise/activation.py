@@ -267,6 +267,7 @@ class Softshrink(OpDef):
     """``Out``: X moved by lambda towards 0, and 0 within +-lambda."""
 
     type = "softshrink"
+    keeps_dtype = True
     by_row = True
     attrs = {"lambda": Float(0.5)}  # no name in Python, so the kernels ask the operator for it
     lods_only = True

@@ -199,6 +199,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
         "infer": staticmethod(infer),
         "forward": staticmethod(rows if takes_rows else forward),
         "keeps_rows": takes_rows,
+        "keeps_dtype": row.d_x is not None,
         "specialize": staticmethod(specialize),
         "make_overwriting_kernel": staticmethod(lambda keywords: make_binary(row.value, keywords["axis"])),
     }

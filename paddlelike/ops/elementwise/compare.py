@@ -93,6 +93,8 @@ def _make_test(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef
 
     body = {"infer": staticmethod(infer), "forward": staticmethod(forward)}
     more = {"type": name, "__module__": __name__, "__doc__": f"``Out``, (1,): {meaning}."}
+    if name == "isfinite":
+        more["until"] = "1"
     return type(name.title(), (OpDef,), more | body)
 
 
@@ -126,6 +128,7 @@ class EqualReduce(OpDef):
     """``Out``, (1,): whether all elements of X and Y, broadcast over X, are equal."""
 
     type = "equal_reduce"
+    until = "1"
     inputs = ("X", "Y")
     attrs = {"axis": Int(-1)}
     lod = "X"

@@ -49,6 +49,7 @@ class Scale(OpDef):
     """
 
     type = "scale"
+    keeps_dtype = True
     keeps_rows = True
     by_row = True
     inputs = ("X", "ScaleTensor?")

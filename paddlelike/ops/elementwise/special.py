@@ -51,7 +51,6 @@ _BINARY: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "elementwise_fmax": np.fmax,
     "elementwise_fmin": np.fmin,
     "elementwise_heaviside": lambda x, y: np.heaviside(x, y).astype(x.dtype),
-    "copysign": np.copysign,
 }
 
 
@@ -59,8 +58,6 @@ _BITS: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
 }
 
 
@@ -136,6 +133,10 @@ for _name, _pair in _BINARY.items():
 for _name, _pair in _BITS.items():
     register_kernel(_name, "X Y -> Out")(_wrap_pair(_pair))
 
+register_kernel("copysign", "X Y -> Out", {"axis": Int(-1)}, since="3")(_wrap_broadcast(np.copysign))
+register_kernel("bitwise_left_shift", "X Y -> Out", since="3")(_wrap_pair(np.left_shift))
+register_kernel("bitwise_right_shift", "X Y -> Out", since="3")(_wrap_pair(np.right_shift))
+
 
 register_kernel("i0", "x -> out")(lambda x: np.i0(x).astype(x.dtype))
 
@@ -175,7 +176,7 @@ def _polygamma(x: Array, *, n: int) -> Array:
     return np.asarray((-1) ** (n + 1) * math.factorial(n) * total, x.dtype)
 
 
-@register_kernel("gammaincc", "x y -> out")
+@register_kernel("gammaincc", "x y -> out", since="3")
 def _gammaincc(x: Array, y: Array) -> Array:
     """The regularized upper incomplete gamma function of a = X and Y, in float64.
 

@@ -43,6 +43,8 @@ _ONE_ARRAY: Final = frozenset(
 )
 #: Functions whose gradients have no LoD in a run.
 _WITHOUT_LOD: Final = frozenset({"mish", "selu"})
+#: Functions whose results get no dtype from X where Fluid creates them without one.
+_DECLARES_DTYPE: Final = frozenset({"erf", "gelu", "mish"})
 #: From this many bytes on, a function of many passes is faster in pieces.
 _LEAST: Final = {"gelu": 4 << 20, "mish": 4 << 20}
 
@@ -73,6 +75,7 @@ def register_function_row(
         "lod": "X",
         "any_order": True,
         "by_element": True,
+        "keeps_dtype": name not in _DECLARES_DTYPE,
         "gradient": Gradient(
             *([] if reads is None else [reads]),
             "Out@GRAD",
@@ -186,6 +189,7 @@ class Pow(OpDef):
     """
 
     type = "pow"
+    keeps_dtype = True
     by_row = True
     inputs = ("X", "FactorTensor?")
     attrs = {"factor": Float(1.0)}

@@ -17,6 +17,7 @@ class ConvShift(OpDef):
     """
 
     type = "conv_shift"
+    until = "1"
     by_row = True
     inputs = ("X", "Y")
     lod = "X"

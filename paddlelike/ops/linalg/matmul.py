@@ -46,6 +46,7 @@ class Mul(OpDef):
     """
 
     type = "mul"
+    keeps_dtype = True
     by_row = True
     inputs = ("X", "Y")
     attrs = {

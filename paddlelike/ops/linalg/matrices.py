@@ -300,7 +300,7 @@ def _lu_unpack(x: Array, pivots: Array) -> tuple[Array, Array, Array]:
     return np.ascontiguousarray(permutation), lower, np.triu(x[..., :steps, :])
 
 
-@register_kernel("lu_solve", "b lu pivots -> out", {"trans": String("N")})
+@register_kernel("lu_solve", "b lu pivots -> out", {"trans": String("N")}, since="3")
 def _lu_solve(b: Array, lu: Array, pivots: Array, *, trans: str) -> Array:
     """The solution of ``A Out = b`` by the factors of A; with trans "T" or "C", for A transposed."""
     permutation, lower, upper = _lu_unpack(lu, pivots)
@@ -378,7 +378,7 @@ def _matrix_rank_as_int64(
     return found.astype(np.int64)
 
 
-@register_kernel("matrix_rank_atol_rtol", "x atol rtol? -> out", {"hermitian": Bool(False)})
+@register_kernel("matrix_rank_atol_rtol", "x atol rtol? -> out", {"hermitian": Bool(False)}, since="3")
 def _matrix_rank_relative(x: Array, atol: Array, rtol: Array | None, *, hermitian: bool) -> Array:
     """The number of singular values above ``atol`` and above ``rtol`` times the largest one."""
     values = _find_singular_values(x, hermitian)

@@ -191,6 +191,7 @@ class SquaredL2Distance(OpDef):
     """
 
     type = "squared_l2_distance"
+    until = "1"
     by_row = True
     inputs = ("X", "Y")
     outputs = ("sub_result", "Out")
@@ -232,6 +233,7 @@ class CosSim(OpDef):
     """
 
     type = "cos_sim"
+    until = "1"
     pairs_rows = True
     by_row = True
     inputs = ("X", "Y")

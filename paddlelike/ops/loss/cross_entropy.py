@@ -114,6 +114,7 @@ class CrossEntropy(OpDef):
     """``Y = -log X[Label]``, or ``-sum(Label * log X)`` for soft labels; X are probabilities."""
 
     type = "cross_entropy"
+    keeps_dtype = True
     pairs_rows = True
     by_row = True
     inputs = ("X", "Label")
@@ -159,6 +160,7 @@ class CrossEntropy2(OpDef):
     """``Y = -log X[Label]``; MatchX is ``X[Label]``, XShape has the shape ``[*X.shape, 0]``."""
 
     type = "cross_entropy2"
+    keeps_dtype = True
     pairs_rows = True
     by_row = True
     inputs = ("X", "Label")

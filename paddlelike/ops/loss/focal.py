@@ -38,6 +38,7 @@ class SigmoidFocalLoss(OpDef):
     """
 
     type = "sigmoid_focal_loss"
+    until = "1"
     pairs_rows = True
     by_row = True
     inputs = ("X", "Label", "FgNum")

@@ -149,6 +149,7 @@ class CenterLoss(OpDef):
     """
 
     type = "center_loss"
+    until = "1"
     inputs = ("X", "Label", "Centers", "CenterUpdateRate")
     outputs = ("CentersOut", "SampleCenterDiff", "Loss")
     attrs = {"cluster_num": Int(REQUIRED), "need_update": Bool(REQUIRED)}

@@ -53,6 +53,7 @@ class SmoothL1Loss(OpDef):
     """
 
     type = "smooth_l1_loss"
+    until = "1"
     pairs_rows = True
     by_row = True
     inputs = ("X", "Y", "InsideWeight?", "OutsideWeight?")
@@ -132,6 +133,7 @@ class MarginRankLoss(OpDef):
     """``Out = max(0, margin - Label (X1 - X2))``, Label is 1 or -1; Activated is 1 where Out > 0."""
 
     type = "margin_rank_loss"
+    until = "1"
     pairs_rows = True
     by_row = True
     inputs = ("X1", "X2", "Label")

@@ -31,6 +31,7 @@ class SampleLogits(OpDef):
     """
 
     type = "sample_logits"
+    until = "1"
     inputs = ("Logits", "Labels", "CustomizedSamples?", "CustomizedProbabilities?")
     outputs = ("Samples", "Probabilities", "LogitsDim", "LabelsDim", "SampledLogits", "SampledLabels")
     fluid_order = "use_customized_samples uniq remove_accidental_hits num_samples seed"

@@ -210,6 +210,7 @@ class MeanIou(OpDef):
     """
 
     type = "mean_iou"
+    until = "1"
     inputs = ("Predictions", "Labels", "InWrongs*?", "InCorrects*?", "InMeanIou*?")
     outputs = ("OutMeanIou", "OutWrong", "OutCorrect")
     attrs = {"num_classes": Int(REQUIRED)}

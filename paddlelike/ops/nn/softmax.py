@@ -35,6 +35,7 @@ class Softmax(OpDef):
     """
 
     type = "softmax"
+    keeps_dtype = True
     by_row = spares_first("axis")
     attrs = {
         "axis": Int(-1),

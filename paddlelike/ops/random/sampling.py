@@ -135,6 +135,7 @@ class RandomCrop(OpDef):
     """
 
     type = "random_crop"
+    until = "1"
     traceable = False
     inputs = ("X", "Seed")
     outputs = ("Out", "SeedOut")
@@ -187,13 +188,13 @@ def _draw_poisson(ctx: Context, x: Array) -> Array:
     return np.asarray(_make_source(ctx).poisson(x), x.dtype)
 
 
-@register_kernel("binomial", "count prob -> out", traceable=False, ends_gradients=True)
+@register_kernel("binomial", "count prob -> out", traceable=False, ends_gradients=True, since="3")
 def _draw_binomial(ctx: Context, count: Array, prob: Array) -> Array:
     """The number of successes in ``count`` trials that succeed with the probability ``prob``."""
     return np.asarray(_make_source(ctx).binomial(count.astype(np.int64), prob), np.int64)
 
 
-@register_kernel("standard_gamma", "x -> out", traceable=False, ends_gradients=True)
+@register_kernel("standard_gamma", "x -> out", traceable=False, ends_gradients=True, since="3")
 def _draw_gamma(ctx: Context, x: Array) -> Array:
     """Numbers of gamma distributions of the shapes X and scale 1."""
     return np.asarray(_make_source(ctx).standard_gamma(x), x.dtype)

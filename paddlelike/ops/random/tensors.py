@@ -181,6 +181,7 @@ class GaussianRandomBatchSizeLike(_BatchSizeLike):
     """``gaussian_random`` with one dim taken from Input."""
 
     type = "gaussian_random_batch_size_like"
+    until = "1"
     fluid_order = "shape input_dim_idx output_dim_idx mean std seed dtype"
     attrs = GaussianLikeAttrs.table()
 

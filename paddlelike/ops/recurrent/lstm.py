@@ -138,6 +138,7 @@ class Lstmp(OpDef):
     """
 
     type = "lstmp"
+    until = "1"
     inputs = ("Input", "H0?", "C0?", "Weight", "ProjWeight", "Bias")
     outputs = ("Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden")
     fluid_order = (
@@ -257,6 +258,7 @@ class LstmUnit(OpDef):
     """
 
     type = "lstm_unit"
+    until = "1"
     by_row = True
     inputs = ("X", "C_prev")
     outputs = ("C", "H")

@@ -54,6 +54,7 @@ class RnnMemoryHelper(OpDef):
     """
 
     type = "rnn_memory_helper"
+    until = "1"
     attrs = {"dtype": Int(5)}
     lod = "X"
     gradient = Gradient("X", "Out", "Out@GRAD", outputs=("X@GRAD",), lod_in_run=OWN)

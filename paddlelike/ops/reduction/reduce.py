@@ -236,6 +236,7 @@ def _make_operator(row: Reduction, value: Callable[[Array, Axes], Array]) -> typ
         "type": row.type,
         "attrs": ReduceAttrs.table(),
         "lods_only": True,
+        "keeps_dtype": row.type == "reduce_sum",
         "by_row": staticmethod(lambda attrs: not attrs["reduce_all"] and spares_first("dim")(attrs)),
         "infer": staticmethod(infer),
         "forward": staticmethod(forward),
@@ -293,6 +294,7 @@ class Mean(OpDef):
     """``Out``, of shape (1,), is the mean of all elements of X."""
 
     type = "mean"
+    keeps_dtype = True
     gradient = Gradient("X", "Out@GRAD", copies_attrs=False, lod=OWN, shapes_of=("X",))
 
     infer = one_element()

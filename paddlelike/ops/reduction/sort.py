@@ -135,7 +135,7 @@ def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, Array | None]]
     return median
 
 
-register_kernel("median", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(False))
+register_kernel("median", "X -> Out MedianIndex?", MedianAttrs.table(), since="3")(_make_median(False))
 register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make_median(True))
 
 

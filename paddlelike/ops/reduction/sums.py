@@ -41,6 +41,7 @@ class Sum(OpDef):
     """
 
     type = "sum"
+    keeps_dtype = True
     keeps_rows = True
     by_row = True
     inputs = ("X*",)

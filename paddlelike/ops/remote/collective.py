@@ -88,6 +88,7 @@ class AllReduce(_Exchange):
     """A reduction selected by ``reduce_type``: 0 the sum, 1 the product, 2 the maximum, 3 the minimum."""
 
     type = "allreduce"
+    until = "1"
     attrs = {"reduce_type": Int(0), "sync_mode": Bool(False)}
 
     @staticmethod

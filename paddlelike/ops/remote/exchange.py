@@ -95,6 +95,7 @@ class Recv(_Ordered):
     """
 
     type = "recv"
+    until = "1"
     attrs = {
         "epmap": Strings(()),
         "trainer_id": Int(0),
@@ -180,6 +181,7 @@ class RecvSave(_Remote):
     """
 
     type = "recv_save"
+    until = "1"
     attrs = {
         "dtype": Int(int(VarType.FP32)),
         "overwrite": Bool(True),
@@ -203,6 +205,7 @@ class CheckpointNotify(_Remote):
     """Tells every server in ``epmap`` to save its shard of ``lookup_table`` into ``dir``."""
 
     type = "checkpoint_notify"
+    until = "1"
     attrs = {
         "epmap": Strings(_NOWHERE),
         "dir": String(REQUIRED),

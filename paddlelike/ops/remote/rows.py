@@ -34,6 +34,7 @@ class SplitByref(OpDef):
     """``Out``: X cut along its rows into ``sections``, or ``num`` equal parts; nothing is copied."""
 
     type = "split_byref"
+    until = "1"
     outputs = ("Out*",)
     attrs = {"sections": Ints(()), "num": Int(0)}
     views = True
@@ -71,6 +72,7 @@ class SplitSelectedRows(OpDef):
     """``Out[j]``: the rows of X in the j-th of ``height_sections``, counted from the section's first row."""
 
     type = "split_selected_rows"
+    until = "1"
     traceable = False
     outputs = ("Out*",)
     attrs = {"height_sections": Longs(())}
@@ -110,6 +112,7 @@ class SplitIds(OpDef):
     """
 
     type = "split_ids"
+    until = "1"
     traceable = False
     inputs = ("Ids*",)
     outputs = ("Out*",)
@@ -144,6 +147,7 @@ class MergeIds(OpDef):
     """``Out[k][i]``: the row of id ``Ids[k][i]``, where ``X[j]`` are the rows of the ids ``Rows[j]``."""
 
     type = "merge_ids"
+    until = "1"
     inputs = ("Ids*", "Rows*", "X*")
     outputs = ("Out*",)
     attrs = {}
@@ -175,6 +179,7 @@ class RefByTrainerId(OpDef):
     """``Out = X[TrainerId]``."""
 
     type = "ref_by_trainer_id"
+    until = "1"
     traceable = False
     inputs = ("X*", "TrainerId")
     attrs = {}

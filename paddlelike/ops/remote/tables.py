@@ -62,6 +62,7 @@ class Prefetch(OpDef):
     """``Out[i]``: the rows of the ids ``X[i]`` in the table that server ``epmap[i]`` keeps."""
 
     type = "prefetch"
+    until = "1"
     inputs = ("X*",)
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "epmap": Strings(("127.0.0.1:6164",))}
@@ -84,6 +85,7 @@ class LookupSparseTable(OpDef):
     """
 
     type = "lookup_sparse_table"
+    until = "1"
     traceable = False
     inputs = ("W", "Ids")
     attrs = {"padding_idx": Long(-1), "auto_grown_table": Bool(True), "is_test": Bool(False)}

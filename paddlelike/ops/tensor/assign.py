@@ -15,6 +15,7 @@ class Assign(OpDef):
     """``Out``: a copy of X, which may be a tensor, SelectedRows or a tensor array; without X, nothing."""
 
     type = "assign"
+    keeps_dtype = True
     by_row = True
     inputs = ("X?",)
     lod = "X"

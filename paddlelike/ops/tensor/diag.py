@@ -35,6 +35,7 @@ class Diag(OpDef):
     """``Out[i, i] = Diagonal[i]``, zero elsewhere."""
 
     type = "diag"
+    until = "1"
     inputs = ("Diagonal",)
 
     @staticmethod

@@ -84,6 +84,7 @@ class ExpandAs(OpDef):
     """``Out``: X repeated until it has the shape of target_tensor."""
 
     type = "expand_as"
+    until = "1"
     inputs = ("X", "target_tensor")
     gradient = Gradient("Out@GRAD", "X", "target_tensor", outputs=("X@GRAD",))
 
@@ -142,6 +143,7 @@ class Flip(OpDef):
     """``Out``: X reversed along each of the dims ``dims``."""
 
     type = "flip"
+    keeps_dtype = True
     attrs = {"dims": Ints(REQUIRED)}
     lod = "X"
     views = True

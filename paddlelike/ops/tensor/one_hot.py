@@ -54,6 +54,7 @@ class OneHot(_OneHot):
     """``Out[i, X[i, 0]] = 1``, zero elsewhere; the last dim of X is 1, the last dim of Out ``depth``."""
 
     type = "one_hot"
+    until = "1"
     by_row = True
 
     @staticmethod

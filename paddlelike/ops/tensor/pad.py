@@ -101,6 +101,7 @@ class PadConstantLike(OpDef):
     """``Out``: Y in the corner of an array of X's shape, ``pad_value`` elsewhere."""
 
     type = "pad_constant_like"
+    until = "1"
     inputs = ("X", "Y")
     attrs = {"pad_value": Float(0.0)}
     lod = "X"
@@ -190,6 +191,7 @@ class Pad2d(OpDef):
     """``Out``: images with borders of top, bottom, left, right: constant, reflected, or the edge."""
 
     type = "pad2d"
+    until = "1"
     by_row = True
     inputs = ("X", "Paddings?")
     attrs = Pad2dAttrs.table()

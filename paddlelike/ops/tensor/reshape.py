@@ -54,6 +54,7 @@ def _register_twin(cls: type[OpDef], mark: str = "", **more: Any) -> None:
         "__doc__": f"As ``{cls.type}``; XShape keeps the shape of X.",
         "__module__": __name__,
         "type": cls.type + "2" + mark,
+        "until": "",
         "outputs": ("Out", "XShape"),
         "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN, lod_in_run="XShape"),
         "lod": _add_xshape(cls.lod),
@@ -167,6 +168,7 @@ class Squeeze(OpDef):
     """``Out = X`` without the dims ``axes``, which must be 1; by default every dim of 1."""
 
     type = "squeeze"
+    until = "1"
     attrs = {"axes": Ints([])}
     lod = {"Out": "X"}
     views = True
@@ -230,6 +232,7 @@ class Unsqueeze(OpDef):
     """``Out = X`` with new dims of 1, inserted one after the other at ``axes``."""
 
     type = "unsqueeze"
+    until = "1"
     inputs = ("X", "AxesTensor?", "AxesTensorList*?")
     attrs = {"axes": Ints([])}
     lod = {"Out": "X"}
@@ -265,6 +268,7 @@ class Flatten(OpDef):
     """``Out = X`` as a matrix: the dims before ``axis`` become its rows, the others its columns."""
 
     type = "flatten"
+    until = "1"
     attrs = {"axis": Int(1)}
     lod = {"Out": "X"}
     views = True

@@ -144,6 +144,7 @@ class ProximalAdagrad(Update):
     """``m += g^2; p = shrink(p - lr g / sqrt(m))``, with the shrink of ``proximal_gd``."""
 
     type = "proximal_adagrad"
+    until = "1"
     inputs = ("Param", "Moment", "Grad", "LearningRate")
     outputs = ("ParamOut", "MomentOut")
     attrs = {"l1": Float(0.0), "l2": Float(0.0)}

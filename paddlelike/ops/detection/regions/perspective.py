@@ -42,6 +42,7 @@ class RoiPerspectiveTransform(OpDef):
     """
 
     type = "roi_perspective_transform"
+    until = "1"
     inputs = ("X", "ROIs")
     outputs = ("Out", "Mask", "TransformMatrix", "Out2InIdx", "Out2InWeights")
     attrs = _Attrs.table()

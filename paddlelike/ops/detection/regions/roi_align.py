@@ -135,6 +135,7 @@ class PrRoiPool(OpDef):
     """
 
     type = "prroi_pool"
+    until = "1"
     inputs = ("X", "ROIs", "BatchRoINums?")
     fluid_order = "spatial_scale pooled_height pooled_width"
     attrs = RoiAttrs.table()

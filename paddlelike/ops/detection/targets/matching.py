@@ -126,6 +126,7 @@ class TargetAssign(OpDef):
     """
 
     type = "target_assign"
+    until = "1"
     inputs = ("X", "MatchIndices", "NegIndices?")
     outputs = ("Out", "OutWeight")
     attrs = {"mismatch_value": Int(0)}

@@ -176,6 +176,7 @@ class Conv2d(_Conv):
     """
 
     type = "conv2d"
+    keeps_dtype = True
     by_row = True
     inputs = ("Input", "Filter", "Bias?", "ResidualData?")
     fluid_order = (
@@ -204,6 +205,7 @@ class Conv3d(_Conv):
     """``conv2d`` with a third spatial dim: Input ``(N, C, D, H, W)``, Filter with ``(d, h, w)``."""
 
     type = "conv3d"
+    keeps_dtype = True
     by_row = True
     inputs = ("Input", "Filter", "ResidualData?")
     fluid_order = (

@@ -154,6 +154,7 @@ class SpaceToDepth(OpDef):
     """
 
     type = "space_to_depth"
+    until = "1"
     lod = "X"
     attrs = {"blocksize": Long(2)}
     gradient = Gradient("X", "Out@GRAD", outputs=("X@GRAD",))

@@ -104,6 +104,7 @@ class _Pool(OpDef):
     any_order = True
     lod = "X"
     gradient = Gradient("X", "Out", "Out@GRAD")
+    keeps_dtype = True
 
     @classmethod
     def infer(cls, x: Spec, *, attrs: PoolAttrs) -> Spec:
@@ -252,7 +253,7 @@ class FractionalMaxPool2d(OpDef):
     """
 
     type = "fractional_max_pool2d"
-    since = "2"
+    since = "3"
     inputs = ("x",)
     outputs = ("out", "mask")
     attrs = FractionalAttrs.table()

@@ -62,6 +62,7 @@ class _BatchNorm(OpDef):
     inputs = ("X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor?")
     outputs = ("Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace?")
     any_order = reorders = True
+    keeps_dtype = True
     lod = {"Y": "X"}
     inplace = {"MeanOut": "Mean", "VarianceOut": "Variance"}
 
@@ -211,6 +212,7 @@ class InplaceAbn(_BatchNorm):
     """
 
     type = "inplace_abn"
+    until = "1"
     fluid_order = (
         "is_test momentum epsilon data_layout use_mkldnn fuse_with_relu use_global_stats "
         "trainable_statistics activation alpha use_sync_bn"

@@ -25,6 +25,7 @@ class GroupNorm(OpDef):
     """
 
     type = "group_norm"
+    keeps_dtype = True
     by_row = True
     inputs = ("X", "Scale?", "Bias?")
     outputs = ("Y", "Mean", "Variance")
@@ -192,6 +193,7 @@ class InstanceNorm(OpDef):
     """
 
     type = "instance_norm"
+    keeps_dtype = True
     inputs = ("X", "Scale", "Bias")
     outputs = ("Y", "SavedMean", "SavedVariance")
     attrs = {"epsilon": Float(1e-5)}

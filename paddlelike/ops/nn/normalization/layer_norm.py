@@ -110,6 +110,7 @@ def _fill_in(values: Array | None, default: float, matrix: Array) -> Array:
     "fused_rms_norm_quant",
     "x bias? residual? norm_weight? norm_bias? -> out residual_out? inv_var?",
     {"epsilon": Float(1e-5), "begin_norm_axis": Int(1)},
+    since="3",
 )
 def _normalize_rms(
     x: Array,
