@@ -16,9 +16,7 @@ is first used.
 
 import sys as _sys
 
-from paddlelike import hooks as _hooks
-from paddlelike import lazy as _lazy
-from paddlelike import left_out as _left_out
+from paddlelike import hooks as _hooks, lazy as _lazy, left_out as _left_out
 from paddlelike.foundation import tracebacks as _tracebacks
 
 __version__ = "1.0.0"

@@ -15,6 +15,8 @@ from paddlelike import (
     distributed,
     evaluator,
     executor,
+    executor as compiler,
+    executor as parallel_executor,
     fluid,
     framework,
     initializer,
@@ -28,98 +30,53 @@ from paddlelike import (
     param_attr,
     profiler,
     reader,
+    reader as data_feeder,
+    reader as lod_tensor,
     regularizer,
     training,
     unique_name,
 )
-from paddlelike import executor as compiler
-from paddlelike import executor as parallel_executor
-from paddlelike import reader as data_feeder
-from paddlelike import reader as lod_tensor
 from paddlelike.backward import gradients
 from paddlelike.core import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
     LoDTensor,
+    LoDTensor as Tensor,
     LoDTensorArray,
     Scope,
     is_compiled_with_cuda,
 )
-from paddlelike.core import LoDTensor as Tensor
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
 from paddlelike.core.scope import global_scope, scope_guard
 from paddlelike.distributed import communicator, transpiler
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.executor import BuildStrategy, CompiledProgram, ExecutionStrategy, Executor, ParallelExecutor
 from paddlelike.fluid import contrib, dygraph, incubate, wrapped_decorator
-from paddlelike.fluid.dygraph.base import disable_dygraph
-from paddlelike.fluid.dygraph.base import disable_imperative as disable_imperative
+from paddlelike.fluid.dygraph.base import disable_dygraph, disable_imperative as disable_imperative
 from paddlelike.fluid.dygraph.layers import Layer as Layer
 from paddlelike.fluid.dygraph.nn import (
     NCE as NCE,
-)
-from paddlelike.fluid.dygraph.nn import (
     BatchNorm as BatchNorm,
-)
-from paddlelike.fluid.dygraph.nn import (
     BCELoss as BCELoss,
-)
-from paddlelike.fluid.dygraph.nn import (
     BilinearTensorProduct as BilinearTensorProduct,
-)
-from paddlelike.fluid.dygraph.nn import (
     Conv2D as Conv2D,
-)
-from paddlelike.fluid.dygraph.nn import (
     Conv2DTranspose as Conv2DTranspose,
-)
-from paddlelike.fluid.dygraph.nn import (
     Conv3D as Conv3D,
-)
-from paddlelike.fluid.dygraph.nn import (
     Conv3DTranspose as Conv3DTranspose,
-)
-from paddlelike.fluid.dygraph.nn import (
     Dropout as Dropout,
-)
-from paddlelike.fluid.dygraph.nn import (
     Embedding as Embedding,
-)
-from paddlelike.fluid.dygraph.nn import (
     GroupNorm as GroupNorm,
-)
-from paddlelike.fluid.dygraph.nn import (
     GRUUnit as GRUUnit,
-)
-from paddlelike.fluid.dygraph.nn import (
     InstanceNorm as InstanceNorm,
-)
-from paddlelike.fluid.dygraph.nn import (
     L1Loss as L1Loss,
-)
-from paddlelike.fluid.dygraph.nn import (
     LayerNorm as LayerNorm,
-)
-from paddlelike.fluid.dygraph.nn import (
     Linear as Linear,
-)
-from paddlelike.fluid.dygraph.nn import (
     MSELoss as MSELoss,
-)
-from paddlelike.fluid.dygraph.nn import (
     NLLLoss as NLLLoss,
-)
-from paddlelike.fluid.dygraph.nn import (
     Pool2D as Pool2D,
-)
-from paddlelike.fluid.dygraph.nn import (
     PRelu as PRelu,
-)
-from paddlelike.fluid.dygraph.nn import (
     SpectralNorm as SpectralNorm,
-)
-from paddlelike.fluid.dygraph.nn import (
     TreeConv as TreeConv,
 )
 from paddlelike.framework import (

@@ -74,12 +74,13 @@ def attach_stub(
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
     The package has the names of the stub's ``__all__``, its other imports, and every module of the package.
+    Without ``__all__``, the stub lists all its imports that do not begin with an underscore.
     For any other name ``__getattr__`` returns the result of ``find_other``, or raises AttributeError.
     """
     tree = _parse(stub)
     origins = _find_imports(tree)
-    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
-    names: list[str] = sorted(ast.literal_eval(listed))
+    lists = (ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign))
+    names = sorted(name for name in next(lists, origins) if not name.startswith("_"))
 
     def get(name: str) -> Any:
         module, attribute = origins.get(name, (package, name))
@@ -147,8 +148,7 @@ def add_function_module(name: str) -> None:
 
 
 if TYPE_CHECKING:
-    from dataclasses import Field
-    from dataclasses import dataclass as dataclass
+    from dataclasses import Field, dataclass as dataclass
 else:
 
     def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):  # noqa: A002

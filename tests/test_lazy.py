@@ -79,6 +79,12 @@ def test_lazy_names_are_imported_on_first_use(package: str) -> None:
     assert "double" in vars(module)  # the next use finds it without a look-up
 
 
+def test_a_stub_without_a_list_lists_its_imports(tmp_path: Path) -> None:
+    (tmp_path / "names.pyi").write_text("from json import dumps as dumps, loads as _loads, load as read\n")
+    names, _, _ = attach_stub("package", tmp_path / "names.pyi")
+    assert names == ["dumps", "read"]
+
+
 def test_unlisted_modules_are_attributes_after_import(package: str) -> None:
     module = importlib.import_module(package)
     assert module.unlisted is sys.modules[f"{package}.unlisted"]

@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.distributed import growing_tables as tables
-from paddlelike.distributed import resumable_steps
+from paddlelike.distributed import growing_tables as tables, resumable_steps
 from paddlelike.distributed.launch.local import die_with_parent
 
 DAYS, HOURS, STEPS, TRAINERS, BATCH = 30, 3, 4, 2, 256

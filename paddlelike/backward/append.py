@@ -11,8 +11,7 @@ gradient operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from typing import Any
 
 from paddlelike.backward.build import build_steps

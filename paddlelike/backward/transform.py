@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import Final, NamedTuple
 
 from paddlelike.framework import Block, Operator, follows_fluid, warn_quirk

@@ -20,8 +20,7 @@ from paddlelike.bundle.theano import Placeholder, make_stand_in
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
 from paddlelike.formats import npy
-from paddlelike.formats.explain import HEAD
-from paddlelike.formats.explain import explain as explain_file
+from paddlelike.formats.explain import HEAD, explain as explain_file
 from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.opening import open_regular

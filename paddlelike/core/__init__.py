@@ -5,18 +5,19 @@ These are the names of ``fluid.core``.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.dtypes import TENSOR_DTYPES as TENSOR_DTYPES
-from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
-from paddlelike.core.dtypes import dtype_row as dtype_row
-from paddlelike.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
-from paddlelike.core.places import Place as Place
+from paddlelike.core.dtypes import (
+    TENSOR_DTYPES as TENSOR_DTYPES,
+    AttrType,
+    VarType,
+    convert_dtype,
+    dtype_row as dtype_row,
+    numpy_dtype,
+)
+from paddlelike.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place as Place, is_compiled_with_cuda
 from paddlelike.core.random import Generator as Generator
 from paddlelike.core.roles import OpRole
-from paddlelike.core.scope import Scope, global_scope, scope_guard
-from paddlelike.core.scope import ScopeVariable as ScopeVariable
-from paddlelike.core.tensor import Array as Array
-from paddlelike.core.tensor import LoD as LoD
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core.scope import Scope, ScopeVariable as ScopeVariable, global_scope, scope_guard
+from paddlelike.core.tensor import Array as Array, LoD as LoD, LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.typing import DtypeLike as DtypeLike
 from paddlelike.core.versioned import Versioned as Versioned
 from paddlelike.errors import EnforceNotMet, EOFException

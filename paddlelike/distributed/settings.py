@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddlelike.distributed.protocol.trainer.links import Limits
+from paddlelike.distributed.protocol.trainer.retries import Limits
 from paddlelike.errors import RoleError
 
 _LEASE = 30.0

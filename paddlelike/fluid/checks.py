@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from paddlelike.core import convert_dtype as find_dtype
-from paddlelike.core import numpy_dtype
-from paddlelike.layers.emit import check_type as check_kinds
-from paddlelike.layers.emit import check_variable
+from paddlelike.core import convert_dtype as find_dtype, numpy_dtype
+from paddlelike.layers.emit import check_type as check_kinds, check_variable
 
 __all__ = ["check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]
 

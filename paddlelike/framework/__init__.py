@@ -2,16 +2,25 @@
 
 from typing import TYPE_CHECKING
 
-from paddlelike.core import convert_dtype as convert_np_dtype_to_dtype_
-from paddlelike.core import empty_var_name, grad_var_suffix, is_compiled_with_cuda, temp_var_name
+from paddlelike.core import (
+    convert_dtype as convert_np_dtype_to_dtype_,
+    empty_var_name,
+    grad_var_suffix,
+    is_compiled_with_cuda,
+    temp_var_name,
+)
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
-from paddlelike.framework.environment import _current_expected_place as _current_expected_place
-from paddlelike.framework.environment import _dygraph_tracer as _dygraph_tracer
-from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
+from paddlelike.framework.environment import (
+    _current_expected_place as _current_expected_place,
+    _dygraph_tracer as _dygraph_tracer,
+    in_dygraph_mode,
+    load_op_library,
+    require_version,
+)
 from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import _get_var as _get_var
 from paddlelike.framework.graph.guards import (
+    _get_var as _get_var,
     default_main_program,
     default_startup_program,
     device_guard,
@@ -24,8 +33,7 @@ from paddlelike.framework.graph.operator import NAME_SCOPE, Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
 from paddlelike.framework.opdef import grad_name as grad_var_name
-from paddlelike.framework.quirks import follows_fluid as follows_fluid
-from paddlelike.framework.quirks import warn_quirk as warn_quirk
+from paddlelike.framework.quirks import follows_fluid as follows_fluid, warn_quirk as warn_quirk
 from paddlelike.left_out import make_getattr
 
 __all__ = [

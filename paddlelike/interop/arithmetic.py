@@ -67,3 +67,28 @@ class Arithmetic(ABC, Generic[T]):
     def maximum(self, other: Self | T) -> Self:
         """Return the greater element of each pair."""
         return self._join("maximum", self, other)
+
+
+class Exported(Arithmetic[float]):
+    """A value of a graph for another system, with the functions that ``FORMULAS`` of ops call."""
+
+    @abstractmethod
+    def number(self, value: float) -> Self:
+        """Return a constant number of this value's type."""
+
+    @abstractmethod
+    def apply(self, type: str) -> Self:
+        """Return a function of each element: an operator without attributes, by its type in Paddle."""
+
+    @abstractmethod
+    def clip(self, low: float, high: float) -> Self:
+        """Return the value within bounds."""
+
+    @abstractmethod
+    def softplus(self) -> Self:
+        """Return ``log(1 + e^x)``."""
+
+    def scale(self, by: float, plus: float = 0.0) -> Self:
+        """Return ``by * x + plus``."""
+        x = self if by == 1 else self._join("multiply", self, self.number(by))
+        return x if plus == 0 else self._join("add", x, self.number(plus))

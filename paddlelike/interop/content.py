@@ -22,8 +22,7 @@ from paddlelike.foundation.amounts import format_count
 from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.io.asynchronous import wait_for_pending
-from paddlelike.io.contents.interface import Held as Looked
-from paddlelike.io.contents.interface import Want
+from paddlelike.io.contents.interface import Held as Looked, Want
 from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import explain_prefix

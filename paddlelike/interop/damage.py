@@ -19,8 +19,7 @@ from paddlelike.io.contents.compare import compare_file
 from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choose_comparison, verify
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.threads import map_in_threads
-from paddlelike.storage.verification import Verification
-from paddlelike.storage.verification import compare_file as compare_record
+from paddlelike.storage.verification import Verification, compare_file as compare_record
 
 _MODEL = ".pdmodel"
 

@@ -15,8 +15,12 @@ import numpy as np
 
 from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.executor.run import Executor
-from paddlelike.framework import Program, default_main_program, default_startup_program
-from paddlelike.framework import Variable as ProgramVariable
+from paddlelike.framework import (
+    Program,
+    Variable as ProgramVariable,
+    default_main_program,
+    default_startup_program,
+)
 from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
 from paddlelike.io.calls import is_parameter, is_persistable, select
 from paddlelike.lazy import dataclass

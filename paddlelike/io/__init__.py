@@ -7,8 +7,10 @@ load are the keywords of :func:`load_vars`.
 """
 
 from paddlelike import lazy as _lazy
-from paddlelike.io.export.program import append_fetch_ops as append_fetch_ops
-from paddlelike.io.export.program import prepend_feed_ops as prepend_feed_ops
+from paddlelike.io.export.program import (
+    append_fetch_ops as append_fetch_ops,
+    prepend_feed_ops as prepend_feed_ops,
+)
 
 __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")
 

@@ -38,13 +38,14 @@ Notes
 
 import sys as _sys
 import typing as _typing
-from types import FunctionType as _FunctionType
-from types import ModuleType as _ModuleType
+from types import FunctionType as _FunctionType, ModuleType as _ModuleType
 
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
-from paddlelike.foundation.docstrings import complete_docstring as _complete_docstring
-from paddlelike.foundation.docstrings import read_shared_entries as _read_shared_entries
-from paddlelike.foundation.docstrings import relate as _relate
+from paddlelike.foundation.docstrings import (
+    complete_docstring as _complete_docstring,
+    read_shared_entries as _read_shared_entries,
+    relate as _relate,
+)
 from paddlelike.foundation.keyword_options import name_near_keyword as _name_near_keyword
 from paddlelike.layers import (  # Fluid's modules
     collective,
@@ -71,10 +72,16 @@ from paddlelike.layers.elementwise.binary import *
 from paddlelike.layers.elementwise.compare import *
 from paddlelike.layers.elementwise.scale import *
 from paddlelike.layers.elementwise.unary import *
-from paddlelike.layers.fluid_modules import FORMER as _FORMER
-from paddlelike.layers.fluid_modules import LISTED as _LISTED
-from paddlelike.layers.fluid_modules import control_flow, distributions, metric_op, ops, sequence_lod
-from paddlelike.layers.fluid_modules import present_names as _present_names
+from paddlelike.layers.fluid_modules import (
+    FORMER as _FORMER,
+    LISTED as _LISTED,
+    control_flow,
+    distributions,
+    metric_op,
+    ops,
+    present_names as _present_names,
+    sequence_lod,
+)
 from paddlelike.layers.io.inputs import *
 from paddlelike.layers.io.readers import *
 from paddlelike.layers.learning_rate_scheduler import *

@@ -2,9 +2,11 @@
 
 from types import ModuleType as _ModuleType
 
-from paddlelike.foundation.docstrings import complete_docstring as _complete_docstring
-from paddlelike.foundation.docstrings import read_entries as _read_entries
-from paddlelike.foundation.docstrings import show_related as _show_related
+from paddlelike.foundation.docstrings import (
+    complete_docstring as _complete_docstring,
+    read_entries as _read_entries,
+    show_related as _show_related,
+)
 from paddlelike.optimizer.adagrad import *
 from paddlelike.optimizer.adam import *
 from paddlelike.optimizer.averages import *

@@ -17,8 +17,7 @@ from paddlelike.errors import FeedError, GraphError
 from paddlelike.framework import Variable, default_main_program
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.program_reader import BatchQueue, declare_loader
-from paddlelike.reader.readers import ReadAhead, Reader
-from paddlelike.reader.readers import batch as batch_reader
+from paddlelike.reader.readers import ReadAhead, Reader, batch as batch_reader
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

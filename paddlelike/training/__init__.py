@@ -32,10 +32,10 @@ from paddlelike.training.sources.base import (
     FULL_DATA_SWEEP,
     INFINITELY_REPEAT,
     Minibatch,
+    MinibatchSource as UserMinibatchSource,
     StreamInformation,
     Streams,
 )
-from paddlelike.training.sources.base import MinibatchSource as UserMinibatchSource
 from paddlelike.training.sources.ctf import CTFDeserializer, MinibatchSource, StreamDef, StreamDefs
 from paddlelike.training.sources.generator import GeneratorSource, LoaderSource
 from paddlelike.training.sources.memory import MinibatchSourceFromData

@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import paddlelike as fluid
 from tests.compiled.harness.nets import batches, build, regression, use

@@ -28,7 +28,7 @@ from paddlelike.distributed.fleet.role_maker import (
     UserDefinedRoleMaker,
 )
 from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embedding
-from paddlelike.distributed.launch.cluster import expand_hosts
+from paddlelike.distributed.launch.slurm_and_ray import expand_hosts
 from paddlelike.distributed.training_workers import distribute_training
 from paddlelike.distributed.wire.security import parse_endpoint
 from paddlelike.formats.paddle.directory import VariableDirectory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from inspect import getclosurevars, unwrap
@@ -164,3 +165,47 @@ def test_the_tables_of_readmes_name_modules_that_exist() -> None:
             modules = [word for word in words if word.endswith(".py")]
             missing += [(page, one) for one in modules if not any((home / one).exists() for home in homes)]
     assert missing == []
+
+
+#: Modules outside ``ops/`` with lists of five operators or more, and why: what others call or do.
+LISTS = {
+    "fluid/contrib/mixed_precision/__init__.py": "lists that scripts of Fluid read and change",
+    "fluid/contrib/model_stat.py": "the activations that Fluid counts",
+    "fluid/contrib/slim/quantization/activations.py": "defaults of arguments of Fluid's passes",
+    "fluid/contrib/slim/quantization/base.py": "the operators that Fluid's passes quantize",
+    "framework/environment.py": "a table in every program that Fluid saves",
+    "framework/expressions/arithmetic.py": "the operators of Python's comparisons",
+    "interop/cntk/checkpoints/updates.py": "the learners of CNTK",
+    "interop/cntk/writing/elementwise.py": "functions of CNTK",
+    "interop/fluid18.py": "what the kernels of another version of Paddle take and compute",
+    "interop/onnx/exporter/families/elementwise/activation.py": "functions of ONNX",
+    "interop/paddle3/block_writer.py": "forms of operators in files of Paddle 3",
+    "interop/paddle3/row_reader.py": "forms of operators in files of Paddle 3",
+    "interop/paddle3/upgrades.py": "forms of operators in files of Paddle 3",
+    "interop/paddle3/write.py": "forms of operators in files of Paddle 3",
+    "layers/fluid_modules.py": "the modules in which Fluid has its layers",
+}
+
+
+def find_lists(path: Path) -> Iterator[list[str]]:
+    """Yield the texts of each literal of a module but ``__all__``: elements, keys, or words."""
+    for statement in ast.parse(path.read_text()).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant):
+                yield str(node.value).split()
+            parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+            yield [str(part.value) if isinstance(part, ast.Constant) else "" for part in parts]
+
+
+def test_facts_of_operators_stand_with_them_and_not_in_lists_elsewhere() -> None:
+    types = registry.all_ops().keys()
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] != "ops"
+        for names in find_lists(path)
+        if len(names) >= 5 and sum(name in types for name in names) >= 0.75 * len(names)
+    }
+    assert sorted(found) == sorted(LISTS)

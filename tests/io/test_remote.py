@@ -33,8 +33,7 @@ from paddlelike.io.incremental import ledger
 from paddlelike.storage import manifest
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import decode
-from paddlelike.storage.remote import base, fsspec_store, marker
-from paddlelike.storage.remote import transaction as remote_transaction
+from paddlelike.storage.remote import base, fsspec_store, marker, transaction as remote_transaction
 from paddlelike.storage.remote.directory import RemoteDirectory
 
 pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")

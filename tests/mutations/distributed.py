@@ -193,7 +193,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a late answer counts",
-        "distributed/protocol/trainer/links.py",
+        "distributed/protocol/trainer/retries.py",
         "        is_awaited = self.ticket == ticket\n",
         "        is_awaited = abs(self.ticket) == ticket\n",
         "D14",

@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from paddlelike.io import (
     ComposeNotAligned,

@@ -11,8 +11,14 @@ import pytest
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.foundation.locks import close_files
-from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import generation, journal, journal_file, manifest_file, unchanged
+from paddlelike.storage.local import (
+    crash_recovery as staged,
+    generation,
+    journal,
+    journal_file,
+    manifest_file,
+    unchanged,
+)
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.local.files import list_names, read_all, recover
 from paddlelike.storage.local.filesystem import lock as lock_module

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage.local.filesystem import lock as lock_module
-from paddlelike.storage.local.filesystem import lock_file
+from paddlelike.storage.local.filesystem import lock as lock_module, lock_file
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.lock_file import make_content, read_content, take
 

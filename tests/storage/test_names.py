@@ -6,8 +6,7 @@ import contextlib
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from paddlelike.errors import StorageError
 from paddlelike.storage.names import relative_path

@@ -19,7 +19,7 @@ from paddlelike.distributed.protocol.messages import (
     Share,
     reply_from_header,
 )
-from paddlelike.distributed.protocol.trainer.links import Call
+from paddlelike.distributed.protocol.trainer.retries import Call
 from paddlelike.distributed.wire import Channel, Header, Into, Item
 from paddlelike.distributed.wire.direct.connection import Connection
 

@@ -18,7 +18,7 @@ from paddlelike.distributed.client.heartbeat import Heartbeat
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.protocol.messages import Reply
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.trainer.links import Call, Closed, Done, Pause, Resumed, Step
+from paddlelike.distributed.protocol.trainer.retries import Call, Closed, Done, Pause, Resumed, Step
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Channel
 from paddlelike.distributed.wire.direct.connection import Connection

@@ -24,8 +24,7 @@ from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
-from paddlelike.distributed.fleet.pslib_tables import LOOKUPS, grow_tables
-from paddlelike.distributed.fleet.pslib_tables import fleet_embedding as fleet_embedding
+from paddlelike.distributed.fleet.pslib_tables import LOOKUPS, fleet_embedding as fleet_embedding, grow_tables
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
 from paddlelike.distributed.fleet.strategy import AsyncStrategy
 from paddlelike.errors import FormatError, UnsupportedError

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from paddlelike.distributed.launch.cluster import ray_job
 from paddlelike.distributed.launch.local import LocalSlot
 from paddlelike.distributed.launch.options import (
     DEFAULT_SERVERS,
@@ -23,6 +22,7 @@ from paddlelike.distributed.launch.options import (
 )
 from paddlelike.distributed.launch.peers import Peers, watch_peers
 from paddlelike.distributed.launch.processes_plan import JobPlan, is_loopback_job, is_this_machine
+from paddlelike.distributed.launch.slurm_and_ray import ray_job
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError, RoleError

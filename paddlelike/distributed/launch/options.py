@@ -7,8 +7,8 @@ import os
 import textwrap
 from typing import Final
 
-from paddlelike.distributed.launch.cluster import read_machines
 from paddlelike.distributed.launch.processes_plan import LOOPBACK, JobPlan, free_endpoints, port_endpoints
+from paddlelike.distributed.launch.slurm_and_ray import read_machines
 from paddlelike.distributed.launch.supervisor import RESTART
 from paddlelike.distributed.option_parser import Parser
 from paddlelike.errors import RoleError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from paddlelike.distributed.wire.options import SERVICE as OURS
-from paddlelike.distributed.wire.options import load_grpc
+from paddlelike.distributed.wire.options import SERVICE as OURS, load_grpc
 
 SERVICE: Final = "grpc.health.v1.Health"
 _SERVING: Final = b"\x08\x01"  # HealthCheckResponse, field 1 = SERVING

@@ -89,6 +89,8 @@ class OpDef:
     gradient: ClassVar[Gradient | None] = None  # None declares that it has no gradient
     #: Slot whose LoD every output gets; a mapping {output slot: input slot} where they differ.
     lod: ClassVar[str | Mapping[str, str] | None] = None
+    #: The LoD of ``lod`` is passed on only if the first dim stays, which the declared level tells.
+    regroups: ClassVar[bool] = False
     #: {output slot: input slot} whose array the kernel overwrites and returns.
     inplace: ClassVar[Mapping[str, str]] = {}
     #: Keywords of the kernel where the operator has other variables for those outputs.

@@ -26,8 +26,6 @@ _KINDS: Final = {"f32": "float32", "f64": "float64", "ui8": "uint8", "i32": "int
 _PLACE: Final = {"#": "1.a_place", "D": [0, 0, ""]}
 _VALUES: Final = ("bool_values", "fp32_values", "fp64_values", "int32_values", "int64_values")
 
-_COMPARISONS: Final = ("equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal")
-
 #: Attributes that change no number where the table has no place for them.
 _NO_NUMBER: Final = ("infer_flags", "unpooling_type", "is_test", "workspace_size_MB", "exhaustive_search")
 _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
@@ -304,7 +302,8 @@ def get_attr(op: Operator, name: str) -> Any:
 
 def _is_aligned(op: Operator) -> bool:
     """Return whether ``axis`` aligns Y with dims of X other than the last ones."""
-    return op.type.startswith("elementwise_") or op.type in _COMPARISONS
+    known = registry.find_or_none(op.type)
+    return known is not None and known.inputs == ("X", "Y") and "axis" in known.attrs
 
 
 def _get_dims(op: Operator, name: str) -> Any:

@@ -21,8 +21,7 @@ from paddlelike.layers.reduction import reduce_max, reduce_prod, reduce_sum
 from paddlelike.layers.tensor.assign import assign, create_tensor
 from paddlelike.layers.tensor.constant import fill_constant_batch_size_like, ones, zeros
 from paddlelike.layers.tensor.diag import diag
-from paddlelike.layers.tensor.reshape import reshape
-from paddlelike.layers.tensor.reshape import shape as shape_of
+from paddlelike.layers.tensor.reshape import reshape, shape as shape_of
 
 if TYPE_CHECKING:
     from paddlelike.core import Array

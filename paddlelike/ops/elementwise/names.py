@@ -1,8 +1,10 @@
-"""Names in ONNX and CNTK of elementwise operators that compute the same there."""
+"""Names in ONNX and CNTK of elementwise operators, and formulas of those that have no name in either."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import math
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 _ALIKE: Final = """
     abs acos acosh asin asinh atan atanh ceil cos cosh erf exp floor log reciprocal relu sigmoid sign sin sinh
@@ -46,3 +48,25 @@ COMPARISONS: Final = {
 LOGIC: Final = {"logical_and": Names("And"), "logical_or": Names("Or"), "logical_xor": Names("Xor")}
 #: Their names in ONNX, of integers.
 BITS: Final = {f"bitwise_{kind}": f"Bitwise{kind.title()}" for kind in ("and", "or", "xor", "not")}
+
+#: Operators that neither has, as functions of X and a function that gives attributes. X is an
+#: ``Exported`` value (``interop/arithmetic.py``).
+FORMULAS: Final[dict[str, Callable[[Any, Callable[..., Any]], Any]]] = {
+    "brelu": lambda x, attr: x.clip(attr("t_min"), attr("t_max")),
+    "hard_swish": lambda x, attr: (
+        x * x.scale(1, attr("offset", 3.0)).clip(0, attr("threshold", 6.0)) / float(attr("scale", 6.0))
+    ),
+    "log10": lambda x, attr: x.apply("log") / math.log(10),
+    "log1p": lambda x, attr: x.scale(1, 1).apply("log"),
+    "log2": lambda x, attr: x.apply("log") / math.log(2),
+    "logsigmoid": lambda x, attr: -(-x).softplus(),
+    "mish": lambda x, attr: x * x.softplus().apply("tanh"),
+    "relu6": lambda x, attr: x.clip(0, attr("threshold", 6.0)),
+    "rsqrt": lambda x, attr: x.apply("sqrt").apply("reciprocal"),
+    "silu": lambda x, attr: x * x.apply("sigmoid"),
+    "soft_relu": lambda x, attr: x.clip(-attr("threshold"), attr("threshold")).softplus(),
+    "square": lambda x, attr: x * x,
+    "stanh": lambda x, attr: x.scale(attr("scale_a")).apply("tanh").scale(attr("scale_b")),
+    "swish": lambda x, attr: x * x.scale(attr("beta")).apply("sigmoid"),
+    "tanh_shrink": lambda x, attr: x - x.apply("tanh"),
+}

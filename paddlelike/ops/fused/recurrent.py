@@ -7,8 +7,7 @@ from typing import Any
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, OpDef, Spec, String, register
 from paddlelike.ops.kernels.lod import read_last_level
-from paddlelike.ops.kernels.recurrent import gru as gru_steps
-from paddlelike.ops.kernels.recurrent import lstm as lstm_steps
+from paddlelike.ops.kernels.recurrent import gru as gru_steps, lstm as lstm_steps
 from paddlelike.ops.kernels.recurrent.steps import Steps, order_initial_rows, scatter_rows
 from paddlelike.ops.operands import can_be_equal
 

@@ -94,6 +94,7 @@ class Reshape(OpDef):
     """
 
     type = "reshape"
+    regroups = True
     size_slots = ("Shape",)
     inputs = ("X", "Shape?", "ShapeTensor*?")
     attrs = {"shape": Ints([])}
@@ -168,6 +169,7 @@ class Squeeze(OpDef):
     """``Out = X`` without the dims ``axes``, which must be 1; by default every dim of 1."""
 
     type = "squeeze"
+    regroups = True
     until = "1"
     attrs = {"axes": Ints([])}
     lod = {"Out": "X"}
@@ -232,6 +234,7 @@ class Unsqueeze(OpDef):
     """``Out = X`` with new dims of 1, inserted one after the other at ``axes``."""
 
     type = "unsqueeze"
+    regroups = True
     until = "1"
     inputs = ("X", "AxesTensor?", "AxesTensorList*?")
     attrs = {"axes": Ints([])}
@@ -268,6 +271,7 @@ class Flatten(OpDef):
     """``Out = X`` as a matrix: the dims before ``axis`` become its rows, the others its columns."""
 
     type = "flatten"
+    regroups = True
     until = "1"
     attrs = {"axis": Int(1)}
     lod = {"Out": "X"}
@@ -296,6 +300,7 @@ class Transpose(OpDef):
     """``Out[i...]``: dim k of Out is dim ``axis[k]`` of X."""
 
     type = "transpose"
+    regroups = True
     attrs = {
         "axis": Ints(REQUIRED),
         "use_mkldnn": Bool(False),

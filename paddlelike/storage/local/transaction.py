@@ -30,8 +30,7 @@ from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
-from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import earlier, generation, target
+from paddlelike.storage.local import crash_recovery as staged, earlier, generation, target
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.owners import check_links
 from paddlelike.storage.local.filesystem.system import sync_file_system

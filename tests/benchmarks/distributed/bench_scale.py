@@ -42,7 +42,7 @@ from paddlelike.distributed.protocol.messages import CommitReply, Pull, PullRepl
 from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.server.exchanges import Apply, Restore
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.trainer.links import Call, Limits, Pause
+from paddlelike.distributed.protocol.trainer.retries import Call, Limits, Pause
 
 GB = 1e9
 CARD = 2.9 * GB  # bytes a second, each way

@@ -19,8 +19,7 @@ from paddlelike.errors import LoadError, SaveError
 from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.checkpoint.test_tables import SHARDS
-from tests.distributed.checkpoint.test_tables import feeds as table_feeds
+from tests.distributed.checkpoint.test_tables import SHARDS, feeds as table_feeds
 from tests.distributed.jobs import MOMENTUM, Network, perceptron, perceptron_feeds, sgd
 
 

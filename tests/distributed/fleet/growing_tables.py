@@ -9,8 +9,7 @@ import numpy as np
 
 import paddlelike as fluid
 import paddlelike.incubate.fleet.base.role_maker as role_maker
-from paddlelike.distributed import growing_tables as tables
-from paddlelike.distributed import resumable_steps
+from paddlelike.distributed import growing_tables as tables, resumable_steps
 from paddlelike.incubate.fleet.parameter_server.distribute_transpiler import fleet
 
 saves = Path(sys.argv[1])

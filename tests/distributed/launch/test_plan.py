@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from paddlelike.distributed.launch.cluster import expand_hosts
 from paddlelike.distributed.launch.options import make_parser, plan_job
 from paddlelike.distributed.launch.processes_plan import (
     JobPlan,
@@ -17,6 +16,7 @@ from paddlelike.distributed.launch.processes_plan import (
     is_this_machine,
     port_endpoints,
 )
+from paddlelike.distributed.launch.slurm_and_ray import expand_hosts
 from paddlelike.distributed.roles import describe, read_role
 from paddlelike.errors import RoleError
 

@@ -6,8 +6,7 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from paddlelike.distributed.protocol.messages import (
     REPLIES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paddlelike.distributed.protocol.trainer.links import Limits
+from paddlelike.distributed.protocol.trainer.retries import Limits
 from tests.distributed.protocol.schedules import faults_of, run_async, run_sync
 from tests.distributed.protocol.world import Faults, reference
 

@@ -8,7 +8,7 @@ import pytest
 
 from paddlelike.distributed.protocol.messages import Hello, HelloReply, Pull, PullReply, Push
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.trainer.links import Call, Done, Success
+from paddlelike.distributed.protocol.trainer.retries import Call, Done, Success
 from paddlelike.errors import FaultError
 
 HERE = {"incarnation": "a", "generation": 0}

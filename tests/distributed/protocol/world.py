@@ -26,7 +26,7 @@ from paddlelike.distributed.protocol.messages import (
 from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.server.exchanges import Apply, Merge, Restore, Write
 from paddlelike.distributed.protocol.trainer import TrainerState
-from paddlelike.distributed.protocol.trainer.links import Call, Closed, Limits, Pause, Resumed
+from paddlelike.distributed.protocol.trainer.retries import Call, Closed, Limits, Pause, Resumed
 from paddlelike.errors import FaultError
 
 __all__ = ["Faults", "World", "gradient", "reference"]

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from paddlelike.distributed.protocol.trainer.links import Limits
+from paddlelike.distributed.protocol.trainer.retries import Limits
 from paddlelike.distributed.server.monitor import Monitor, write_log
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError

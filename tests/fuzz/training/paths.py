@@ -12,8 +12,7 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.executor import profile
-from paddlelike.executor.plans import run_plan as plan
-from paddlelike.executor.plans import touched, unrolled
+from paddlelike.executor.plans import run_plan as plan, touched, unrolled
 from paddlelike.executor.plans.rewrites import groups, overwriting, scalars
 
 __all__ = ["PATHS", "TOLERANCES", "use_path"]

@@ -27,8 +27,7 @@ import pytest
 from typer.testing import CliRunner
 
 import paddlelike as fluid
-from paddlelike import bundle, dataset
-from paddlelike import collection as dy
+from paddlelike import bundle, collection as dy, dataset
 from paddlelike.cli.app import app
 from paddlelike.core import VarType
 from paddlelike.formats import elements

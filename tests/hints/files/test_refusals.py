@@ -34,8 +34,7 @@ from tests.hints.files.test_files import build, load, save
 from tests.hints.files.test_storage import save_names, save_to
 from tests.io.conftest import STANDIN
 from tests.io.deltas.tables import Training
-from tests.storage.faults.test_leftovers import NEW, OLD, killed_at_move
-from tests.storage.faults.test_leftovers import save as save_files
+from tests.storage.faults.test_leftovers import NEW, OLD, killed_at_move, save as save_files
 
 HIDDEN = Path(".m.saving-directory")
 

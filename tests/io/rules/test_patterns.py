@@ -7,8 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from paddlelike.errors import FormatError
 from paddlelike.io.rules.patterns import LONGEST, Pattern

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.layers.calls import ends, functions, networks, shapes, tensors
-from tests.layers.calls import sequence as sequences
+from tests.layers.calls import ends, functions, networks, sequence as sequences, shapes, tensors
 from tests.layers.calls.net import Net
 
 __all__ = ["CALLS"]

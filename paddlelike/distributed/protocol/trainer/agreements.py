@@ -17,8 +17,8 @@ from paddlelike.distributed.protocol.trainer.decision import (
     decide,
     describe_rounds,
 )
-from paddlelike.distributed.protocol.trainer.links import Resumed, Success
 from paddlelike.distributed.protocol.trainer.requests import Stage, TrainerRequests
+from paddlelike.distributed.protocol.trainer.retries import Resumed, Success
 
 
 class TrainerAgreements(TrainerRequests):

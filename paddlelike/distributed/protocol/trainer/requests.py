@@ -20,7 +20,7 @@ from paddlelike.distributed.protocol.messages import (
     Share,
 )
 from paddlelike.distributed.protocol.trainer.decision import RollBack
-from paddlelike.distributed.protocol.trainer.links import Limits, Link, Outcome, Success
+from paddlelike.distributed.protocol.trainer.retries import Limits, Link, Outcome, Success
 from paddlelike.errors import FaultError
 
 Stage = Literal[

@@ -31,8 +31,8 @@ from typing import Any
 
 from paddlelike.distributed.protocol.messages import Beat, HelloReply, Refused, Reply, SaveReply, Waiting
 from paddlelike.distributed.protocol.trainer.agreements import TrainerAgreements
-from paddlelike.distributed.protocol.trainer.links import Call, Closed, Done, Link, Pause, Step, Success
 from paddlelike.distributed.protocol.trainer.requests import AGREEING
+from paddlelike.distributed.protocol.trainer.retries import Call, Closed, Done, Link, Pause, Step, Success
 
 _LAST_CALL = 5.0  # seconds for the last call to a server, which may have ended with the job
 _SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that lead to an agreement

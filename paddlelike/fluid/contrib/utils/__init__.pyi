@@ -1,5 +1,3 @@
 """The names of ``fluid.contrib.utils`` and where each is defined."""
 
-from paddlelike.distributed.fleet.hdfs import HDFSClient
-
-__all__ = ["HDFSClient"]
+from paddlelike.distributed.fleet.hdfs import HDFSClient as HDFSClient

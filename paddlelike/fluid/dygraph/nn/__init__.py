@@ -23,8 +23,10 @@ from paddlelike.fluid.dygraph.nn.dense import *
 from paddlelike.fluid.dygraph.nn.loss import *
 from paddlelike.fluid.dygraph.nn.normalization import *
 from paddlelike.fluid.dygraph.nn.sequence import *
-from paddlelike.foundation.docstrings import complete_docstring as _complete_docstring
-from paddlelike.foundation.docstrings import read_entries as _read_entries
+from paddlelike.foundation.docstrings import (
+    complete_docstring as _complete_docstring,
+    read_entries as _read_entries,
+)
 from paddlelike.left_out import make_getattr as _make_getattr
 
 __getattr__ = _make_getattr(__name__, "dygraph.nn")

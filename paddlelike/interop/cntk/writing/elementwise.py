@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -10,12 +9,7 @@ from typing import Final
 from paddlelike.core import numpy_dtype
 from paddlelike.framework import follows_fluid
 from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real, writes
-from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK
-
-
-def softplus(step: Step, x: Ref) -> Ref:
-    """Return ``log(1 + e^x)``."""
-    return x.binary("LogPlus", 0)
+from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, FORMULAS, UNARY_IN_CNTK
 
 
 def _leaky(step: Step, x: Ref) -> Ref:
@@ -54,39 +48,19 @@ def _soft_shrink(step: Step, x: Ref) -> Ref:
     return x - x.clip(-bound, bound)
 
 
-def _hard_swish(step: Step, x: Ref) -> Ref:
-    gate = x.scale(1, step.attr("offset")).clip(0, step.attr("threshold"))
-    return (x * gate).scale(1 / float(step.attr("scale")))
-
-
 _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
-    "brelu": lambda s, x: x.clip(s.attr("t_min"), s.attr("t_max")),
     "ceil": lambda s, x: -(-x).unary("Floor"),
     "elu": _elu,
     "hard_sigmoid": lambda s, x: x.scale(s.attr("slope"), s.attr("offset")).clip(0, 1),
     "hard_shrink": lambda s, x: _between(x, s.attr("threshold"), x.scale(0), x),
-    "hard_swish": _hard_swish,
     "leaky_relu": _leaky,
-    "log10": lambda s, x: x.unary("Log").scale(1 / math.log(10)),
-    "log1p": lambda s, x: x.scale(1, 1).unary("Log"),
-    "log2": lambda s, x: x.unary("Log").scale(1 / math.log(2)),
-    "logsigmoid": lambda s, x: -softplus(s, -x),
-    "mish": lambda s, x: x * softplus(s, x).unary("Tanh"),
     "pow": _power,
-    "relu6": lambda s, x: x.clip(0, s.attr("threshold", 6.0)),
-    "rsqrt": lambda s, x: x.unary("Sqrt").unary("Reciprocal"),
     "selu": _selu,
     "sign": _sign,
-    "silu": lambda s, x: x * x.unary("StableSigmoid"),
     "softshrink": _soft_shrink,
-    "soft_relu": lambda s, x: softplus(s, x.clip(-s.attr("threshold"), s.attr("threshold"))),
-    "softplus": softplus,
+    "softplus": lambda s, x: x.softplus(),
     "softsign": lambda s, x: x / abs(x).scale(1, 1),
-    "square": lambda s, x: x * x,
-    "stanh": lambda s, x: x.scale(s.attr("scale_a")).unary("Tanh").scale(s.attr("scale_b")),
-    "swish": lambda s, x: x * x.scale(s.attr("beta")).unary("StableSigmoid"),
     "thresholded_relu": lambda s, x: (x > s.attr("threshold")).choose(x, x.scale(0)),
-    "tanh_shrink": lambda s, x: x - x.unary("Tanh"),
 }
 
 
@@ -120,7 +94,12 @@ def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
 
 @writes(*UNARY_IN_CNTK)
 def _write_same(step: Step) -> Ref:
-    return step.ref().unary(UNARY_IN_CNTK[step.op.type])
+    return step.ref().apply(step.op.type)
+
+
+@writes(*FORMULAS)
+def _write_shared_formula(step: Step) -> Ref:
+    return FORMULAS[step.op.type](step.ref(), step.attr)  # type: ignore[no-any-return]
 
 
 @writes(*_FORMULAS)

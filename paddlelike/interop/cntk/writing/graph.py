@@ -14,11 +14,12 @@ from paddlelike.core import Array, numpy_dtype
 from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
 from paddlelike.formats.cntk.file import describe_variable
 from paddlelike.framework import Operator, Variable
-from paddlelike.interop.arithmetic import Arithmetic
+from paddlelike.interop.arithmetic import Exported
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.exporting import read_attr
 from paddlelike.interop.reader_tables import InexpressibleError, Table
+from paddlelike.ops.elementwise.names import UNARY_IN_CNTK
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -31,7 +32,7 @@ ALL_AXES: Final = Axis(2147483643, "AllAxes", ordered=False)
 
 
 @dataclass(frozen=True, eq=False)
-class Ref(Arithmetic[float]):
+class Ref(Exported):
     """A value of the function: its uid, static shape as numpy has it, and dynamic axes.
 
     A number beside a value stands for a constant of its type.
@@ -81,15 +82,19 @@ class Ref(Arithmetic[float]):
         return self.unary("Abs")
 
     def clip(self, low: float, high: float) -> Ref:
-        """Return the value within bounds."""
         return self.graph.add("Clip", [self, self.number(low), self.number(high)], shape=self.shape)
 
     def choose(self, x: Ref, y: Ref) -> Ref:
         """Return ``x`` where this flag is not 0, else ``y``."""
         return self.graph.add("Select", [self, x, y], shape=self.shape)
 
+    def apply(self, type: str) -> Ref:
+        return self.unary(UNARY_IN_CNTK[type])
+
+    def softplus(self) -> Ref:
+        return self.binary("LogPlus", 0)
+
     def number(self, value: float) -> Ref:
-        """Return a constant number of this value's type."""
         return self.graph.add_constant(value, self.dtype)
 
     def unary(self, kind: str, **attributes: Any) -> Ref:
@@ -103,11 +108,6 @@ class Ref(Arithmetic[float]):
         unknown = {dim - ref.rank for ref in pair for dim, size in enumerate(ref.shape) if size < 0}
         shape = [-1 if dim - len(known) in unknown else size for dim, size in enumerate(known)]
         return self.graph.add(kind, pair, shape=shape)
-
-    def scale(self, by: float = 1.0, plus: float = 0.0) -> Ref:
-        """Return ``by * x + plus``."""
-        x = self * by if by != 1 else self
-        return x + plus if plus != 0 else x
 
     def reshape(self, shape: Sequence[int]) -> Ref:
         """Return the value in another static shape. Raises InexpressibleError where it mixes samples."""

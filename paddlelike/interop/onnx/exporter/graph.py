@@ -12,9 +12,10 @@ from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import OpDef, registry
-from paddlelike.interop.arithmetic import Arithmetic
+from paddlelike.interop.arithmetic import Exported
 from paddlelike.interop.exporting import read_attr
 from paddlelike.interop.reader_tables import InexpressibleError, Table
+from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -46,8 +47,6 @@ _EARLY: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
 }
 #: The end of a slice that has none.
 MOST: Final = np.iinfo(np.int64).max
-#: Operators that pass a LoD on only if the declared first dim stays.
-_REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 
 
 #: An operand of a value.
@@ -189,7 +188,7 @@ class Graph:
         return self.add("Concat", *parts, axis=axis)
 
 
-class Value(Arithmetic[float]):
+class Value(Exported):
     """A value of the graph. Its operators and methods append nodes, and mean the same as numpy's.
 
     A whole number beside a value stands for an array of one int64, a real number for an array of one
@@ -223,10 +222,20 @@ class Value(Arithmetic[float]):
     def _lift(self, other: Operand) -> Value:
         if isinstance(other, Value):
             return other
-        if not isinstance(other, float):
-            return self.graph.ints(other)
+        return self.number(other) if isinstance(other, float) else self.graph.ints(other)
+
+    def number(self, value: float) -> Value:
         assert self.dtype is not None
-        return self.graph.constant(other, numpy_dtype(self.dtype))
+        return self.graph.constant(value, numpy_dtype(self.dtype))
+
+    def apply(self, type: str) -> Value:
+        return self.graph.add(UNARY_IN_ONNX[type], self)
+
+    def clip(self, low: float, high: float) -> Value:
+        return self.graph.add("Clip", self, self.number(low), self.number(high))
+
+    def softplus(self) -> Value:
+        return self.graph.add("Softplus", self)
 
     def __matmul__(self, other: Value) -> Value:
         return self.graph.add("MatMul", self, other)
@@ -447,9 +456,10 @@ class Step:
     def _note_lengths(self, slot: str, name: str, lengths: Value | None) -> None:
         known = self._find_definition()
         source = None if known is None else known.find_lod_source(slot)
-        kept = self.op.block._var_recursive(name).lod_level or self.op.type.rstrip("2") not in _REGROUPING
-        if lengths is None and kept and source is not None and self.has_lengths(source):
-            lengths = self.lengths(source)
+        if lengths is None and source is not None and self.has_lengths(source):
+            assert known is not None
+            if self.op.block._var_recursive(name).lod_level or not known.regroups:
+                lengths = self.lengths(source)
         if lengths is None:
             self.graph.lengths.pop(name, None)
         else:

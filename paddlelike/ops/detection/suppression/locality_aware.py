@@ -18,8 +18,7 @@ from paddlelike.ops.detection.suppression.kept import (
 )
 from paddlelike.ops.kernels.detection.pairs import is_above
 from paddlelike.ops.kernels.detection.suppression import find_shape_overlaps, measure_shapes, rank_scores
-from paddlelike.ops.kernels.fast import boxes as fast_boxes
-from paddlelike.ops.kernels.fast import polygons as fast_polygons
+from paddlelike.ops.kernels.fast import boxes as fast_boxes, polygons as fast_polygons
 
 
 @register

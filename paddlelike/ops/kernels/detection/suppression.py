@@ -10,8 +10,7 @@ import numpy as np
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.detection.boxes import Boxes
 from paddlelike.ops.kernels.detection.polygons import Polygons
-from paddlelike.ops.kernels.fast import boxes as fast_boxes
-from paddlelike.ops.kernels.fast import polygons as fast_polygons
+from paddlelike.ops.kernels.fast import boxes as fast_boxes, polygons as fast_polygons
 from paddlelike.ops.kernels.sorting import argsort_descending
 
 _BLOCK: Final = 128  # boxes that are compared with each other at once

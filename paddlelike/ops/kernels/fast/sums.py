@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core import SelectedRows
-from paddlelike.core import rows as by_numpy
+from paddlelike.core import SelectedRows, rows as by_numpy
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 

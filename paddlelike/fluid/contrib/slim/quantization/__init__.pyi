@@ -1,29 +1,19 @@
 """The names of ``fluid.contrib.slim.quantization`` and where each is defined."""
 
 from paddlelike.fluid.contrib.slim.quantization.activations import (
-    AddQuantDequantPass,
-    OutScaleForInferencePass,
-    OutScaleForTrainingPass,
+    AddQuantDequantPass as AddQuantDequantPass,
+    OutScaleForInferencePass as OutScaleForInferencePass,
+    OutScaleForTrainingPass as OutScaleForTrainingPass,
 )
 from paddlelike.fluid.contrib.slim.quantization.freeze import (
-    ConvertToInt8Pass,
-    QuantizationFreezePass,
-    TransformForMobilePass,
+    ConvertToInt8Pass as ConvertToInt8Pass,
+    QuantizationFreezePass as QuantizationFreezePass,
+    TransformForMobilePass as TransformForMobilePass,
 )
 from paddlelike.fluid.contrib.slim.quantization.post_training_quantization import (
-    PostTrainingQuantization,
-    WeightQuantization,
+    PostTrainingQuantization as PostTrainingQuantization,
+    WeightQuantization as WeightQuantization,
 )
-from paddlelike.fluid.contrib.slim.quantization.transform import QuantizationTransformPass
-
-__all__ = [
-    "AddQuantDequantPass",
-    "ConvertToInt8Pass",
-    "OutScaleForInferencePass",
-    "OutScaleForTrainingPass",
-    "PostTrainingQuantization",
-    "QuantizationFreezePass",
-    "QuantizationTransformPass",
-    "TransformForMobilePass",
-    "WeightQuantization",
-]
+from paddlelike.fluid.contrib.slim.quantization.transform import (
+    QuantizationTransformPass as QuantizationTransformPass,
+)

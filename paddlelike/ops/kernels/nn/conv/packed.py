@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.fast import depthwise as fast_depthwise
-from paddlelike.ops.kernels.fast import winograd as fast_winograd
+from paddlelike.ops.kernels.fast import depthwise as fast_depthwise, winograd as fast_winograd
 from paddlelike.ops.kernels.nn.conv import channels_last, depthwise, tiles, winograd
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 from paddlelike.ops.kernels.nn.image.windows import Windows

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Final
 
 from paddlelike.framework.environment import PADDLE3_VERSION
 from paddlelike.interop.onnx.exporter.graph import Step, Value, converts
-from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
+from paddlelike.ops.elementwise.names import FORMULAS, UNARY_IN_ONNX
 
 #: The ONNX operator, and its attributes by Paddle's names.
 _RENAMED: Final = {
@@ -20,40 +19,16 @@ _RENAMED: Final = {
     "softshrink": ("Shrink", {"lambd": "lambda", "bias": "lambda"}),
     "thresholded_relu": ("ThresholdedRelu", {"alpha": "threshold"}),
 }
-_FORMULAS: Final[dict[str, Callable[[Step, Value], Value]]] = {
-    "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
-    "expm1": lambda s, x: s.add("Exp", x) - 1.0,
-    "isfinite_v2": lambda s, x: ~(s.add("IsInf", x) | s.add("IsNaN", x)),
-    "log10": lambda s, x: s.add("Log", x) / s.like(math.log(10)),
-    "log1p": lambda s, x: s.add("Log", x + 1.0),
-    "log2": lambda s, x: s.add("Log", x) / s.like(math.log(2)),
-    "logsigmoid": lambda s, x: -s.add("Softplus", -x),
-    "mish": lambda s, x: x * s.add("Tanh", s.add("Softplus", x)),
-    "relu6": lambda s, x: clip(s, x, 0, s.attr("threshold", 6.0)),
-    "rsqrt": lambda s, x: s.add("Reciprocal", s.add("Sqrt", x)),
-    "silu": lambda s, x: x * s.add("Sigmoid", x),
-    "soft_relu": lambda s, x: s.add("Softplus", clip(s, x, -s.attr("threshold"), s.attr("threshold"))),
-    "square": lambda s, x: x * x,
-    "stanh": lambda s, x: scale(s, s.add("Tanh", scale(s, x, s.attr("scale_a"))), s.attr("scale_b")),
-    "swish": lambda s, x: x * s.add("Sigmoid", scale(s, x, s.attr("beta"))),
-    "trunc": lambda s, x: s.add("Sign", x) * s.add("Floor", abs(x)),
-    "tanh_shrink": lambda s, x: x - s.add("Tanh", x),
+_FORMULAS: Final = FORMULAS | {
+    "expm1": lambda x, attr: x.apply("exp") - 1.0,
+    "isfinite_v2": lambda x, attr: ~(x.apply("isinf_v2") | x.apply("isnan_v2")),
+    "trunc": lambda x, attr: x.apply("sign") * abs(x).apply("floor"),
 }
-
-
-def clip(step: Step, x: Value, low: float, high: float) -> Value:
-    """Return a value within bounds."""
-    return step.add("Clip", x, step.like(low), step.like(high))
-
-
-def scale(step: Step, x: Value, by: float) -> Value:
-    """Return a value times a number."""
-    return x if by == 1 else x * step.like(by)
 
 
 @converts(*UNARY_IN_ONNX)
 def _convert_same(step: Step) -> Value:
-    return step.add(UNARY_IN_ONNX[step.op.type], step.input())
+    return step.input().apply(step.op.type)
 
 
 @converts(*_RENAMED)
@@ -65,7 +40,7 @@ def _convert_renamed(step: Step) -> Value:
 
 @converts(*_FORMULAS)
 def _convert_formula(step: Step) -> Value:
-    return _FORMULAS[step.op.type](step, step.input())
+    return _FORMULAS[step.op.type](step.input(), step.attr)  # type: ignore[no-any-return]
 
 
 @converts("softplus")
@@ -73,10 +48,10 @@ def _convert_softplus(step: Step) -> Value:
     """Compute ``ln(1 + e^(beta X)) / beta``, and X itself where ``beta X`` is over the threshold."""
     x = step.input()
     if not step.graph.later:
-        return step.add("Softplus", x)
+        return x.softplus()
     beta = step.attr("beta")
-    scaled = scale(step, x, beta)
-    out = scale(step, step.add("Softplus", scaled), 1 / beta)
+    scaled = x.scale(beta)
+    out = scaled.softplus().scale(1 / beta)
     large = scaled > step.like(step.attr("threshold"))
     return large.where(x, out)
 
@@ -87,7 +62,7 @@ def _convert_leaky_relu(step: Step) -> Value:
     if 0 <= alpha <= 1:
         return step.add("LeakyRelu", x, alpha=float(alpha))
     # Paddle: max(X, alpha X)
-    return x.maximum(scale(step, x, alpha))
+    return x.maximum(x.scale(alpha))
 
 
 @converts("round")
@@ -108,19 +83,12 @@ def _convert_gelu(step: Step) -> Value:
     x = step.input()
     if step.attr("approximate"):
         square = x * x
-        bent = scale(step, square, 0.044715) + 1.0
-        u = x * scale(step, bent, 2 * math.sqrt(2 / math.pi))
-        return x * step.add("Sigmoid", u)
-    part = step.add("Erf", scale(step, x, math.sqrt(0.5)))
+        bent = square.scale(0.044715) + 1.0
+        u = x * bent.scale(2 * math.sqrt(2 / math.pi))
+        return x * u.apply("sigmoid")
+    part = x.scale(math.sqrt(0.5)).apply("erf")
     part = part + 1.0
-    return x * scale(step, part, 0.5)
-
-
-@converts("hard_swish")
-def _convert_hard_swish(step: Step) -> Value:
-    x = step.input()
-    gate = clip(step, x + step.like(step.attr("offset", 3.0)), 0, step.attr("threshold", 6.0))
-    return x * gate / step.like(step.attr("scale", 6.0))
+    return x * part.scale(0.5)
 
 
 @converts("prelu")

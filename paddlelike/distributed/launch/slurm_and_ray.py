@@ -1,6 +1,7 @@
-"""The machines of a job step of Slurm, by its environment variables.
+"""The machines of a job: those of Slurm's job step, by its environment variables, and those of a Ray cluster.
 
-Host lists are expanded as by ``scontrol show hostnames``: ``gpu[01-03,7],login``.
+Slurm's host lists are expanded as by ``scontrol show hostnames``: ``gpu[01-03,7],login``. Kubernetes starts
+each process itself: ``tutorials/04_kubernetes.yaml``.
 """
 
 from __future__ import annotations
