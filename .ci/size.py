@@ -18,7 +18,7 @@ PAGE = PROJECT / "CONTRIBUTING.md"
 
 #: How many thousand tokens each room may have; "others" are all rooms that are not named.
 BUDGETS = {
-    "ops": 273,
+    "ops": 274,
     "layers": 72,
     "io": 71,
     "storage": 49,
@@ -27,10 +27,10 @@ BUDGETS = {
     "executor": 33,
     "core": 15,
     "inference": 23,
-    "fluid": 36,
+    "fluid": 35,
     "foundation": 14,
-    "interop": 204,
-    "distributed": 141,
+    "interop": 202,
+    "distributed": 140,
     "compiled": 109,
     "training": 19,
     "scan": 11,
@@ -39,7 +39,7 @@ BUDGETS = {
     "cli": 11,
     "bundle": 8,
     "testing": 7,
-    "others": 81,
+    "others": 80,
 }
 _COUNTED = {".txt", ".js", ".css", ".pyi", ".toml", ".html"}
 _WITHOUT_CODE = {

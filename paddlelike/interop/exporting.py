@@ -10,7 +10,7 @@ from paddlelike.core import Array, LoDTensor, Scope
 from paddlelike.errors import FormatError, NotInitializedError, PaddlelikeError, UnsupportedError
 from paddlelike.framework import Operator, Program, Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
-from paddlelike.interop.reader_tables import InexpressibleError
+from paddlelike.interop.reader_tables import InexpressibleError, Translation
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 
 
@@ -81,10 +81,25 @@ def read_parameter(scope: Scope, name: str, title: str) -> Array:
     return value.held_array
 
 
-def read_attr(op: Operator, name: str, default: Any = None) -> object:
-    """Return an attribute, or its default in Paddle, or ``default``."""
-    if name in op.attrs:
-        return op.attrs[name]
-    known = registry.find_for_version(op.type, op.block.program.paddle_version)
-    declared = None if known is None or name not in known.attrs else known.attrs[name].default
-    return default if declared in (None, REQUIRED, ABSENT) else declared
+class Step(Translation):
+    """Base class of the translation of an operator into the graph of another system."""
+
+    op: Operator
+
+    def has(self, slot: str) -> bool:
+        """Return whether an input slot has a variable."""
+        return bool(self.op.input(slot))
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or its default in Paddle, or ``default``."""
+        if name in self.op.attrs:
+            return self.op.attrs[name]
+        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+        declared = None if known is None or name not in known.attrs else known.attrs[name].default
+        return default if declared in (None, REQUIRED, ABSENT) else declared
+
+    def refuse_inputs(self, *slots: str) -> None:
+        """Raise InexpressibleError if one of these slots has a variable."""
+        for slot in slots:
+            if self.has(slot):
+                self.refuse(f"input {slot} is computed at run time")

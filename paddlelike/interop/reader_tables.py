@@ -7,13 +7,21 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class InexpressibleError(Exception):
     """Raised for an operator whose attributes or inputs the program, or the other system, cannot express."""
+
+
+class Translation:
+    """Base class of one operator's translation."""
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise InexpressibleError with a reason."""
+        raise InexpressibleError(reason)
 
 
 class Table(Generic[F]):

@@ -261,7 +261,7 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
             or f"the state has {_list_some(state_dict)}; the program has "
             f"{_list_some(v.name for v in program.list_vars() if is_persistable(v))}",
         )
-    empty = [v.name for v in wanted if not _is_initialized(v.name)]
+    empty = [v.name for v in wanted if not is_initialized(v.name)]
     if empty:
         raise NotInitializedError(
             f"set_program_state: {empty[0]!r} has no value to replace yet",
@@ -372,7 +372,8 @@ def _get_value(variable: Variable) -> Array:
     return value.held_array
 
 
-def _is_initialized(name: str) -> bool:
+def is_initialized(name: str) -> bool:
+    """Return whether the current scope holds a value of a variable."""
     holder = global_scope().find_var(name)
     return holder is not None and holder.is_initialized()
 
@@ -401,7 +402,7 @@ def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str
         array = values[variable.name]
         if variable.shape and array.ndim != len(variable.shape):
             array = array.reshape(variable.shape)
-        had_value = _is_initialized(variable.name)
+        had_value = is_initialized(variable.name)
         holder = scope.find_var(variable.name) or scope.var(variable.name)
         holder.get_tensor().set(array)
         holder.origin = origin

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paddlelike.core import global_scope
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program
+from paddlelike.io.state import is_initialized
 
 
 def initialize(executor: Executor, startup: Program, program: Program) -> None:
@@ -14,11 +14,6 @@ def initialize(executor: Executor, startup: Program, program: Program) -> None:
         return
     rest = startup.clone()
     block = rest.global_block()
-    block.ops = [op for op in block.ops if not all(map(_has_value, op.output_arg_names))]
+    block.ops = [op for op in block.ops if not all(map(is_initialized, op.output_arg_names))]
     if block.ops:
         executor.run(rest)
-
-
-def _has_value(name: str) -> bool:
-    found = global_scope().find_var(name)
-    return found is not None and found.is_initialized()

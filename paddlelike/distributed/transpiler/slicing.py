@@ -65,9 +65,6 @@ class HashName(PSDispatcher):
     ['c:1', 'a:1', 'b:1']
     """
 
-    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
-        super().__init__(pserver_endpoints)
-
     def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """Return the endpoint of each variable."""
         return [self._eps[self._hash_block(var.name, len(self._eps))] for var in varlist]
@@ -90,9 +87,6 @@ class RoundRobin(PSDispatcher):
     >>> RoundRobin(["a:1", "b:1"]).dispatch(["u", "v", "w"])
     ['a:1', 'b:1', 'a:1']
     """
-
-    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
-        super().__init__(pserver_endpoints)
 
     def dispatch(self, varlist: Sequence[Any]) -> list[str]:
         """Return the endpoint of each variable."""

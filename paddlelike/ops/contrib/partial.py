@@ -27,11 +27,9 @@ def _specs(x: list[Array]) -> list[Spec]:
     return [Spec(one.shape, 0) for one in x]  # type: ignore[arg-type]  # the dtype does not matter
 
 
-@register
-class PartialConcat(OpDef):
-    """``Out``: ``length`` columns (-1: all) from ``start_index`` on of every X, side by side."""
+class _Partial(OpDef):
+    """An operator on the same columns of every X."""
 
-    type = "partial_concat"
     inputs = ("X*",)
     attrs = {"start_index": Int(0), "length": Int(-1)}
     lod = "X"
@@ -40,6 +38,13 @@ class PartialConcat(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         return [grad._replace(own_attrs=True) for grad in super().make_grad(op)]
+
+
+@register
+class PartialConcat(_Partial):
+    """``Out``: ``length`` columns (-1: all) from ``start_index`` on of every X, side by side."""
+
+    type = "partial_concat"
 
     @staticmethod
     def infer(x: list[Spec], *, start_index: int, length: int) -> Spec:
@@ -61,18 +66,11 @@ class PartialConcat(OpDef):
 
 
 @register
-class PartialSum(OpDef):
+class PartialSum(_Partial):
     """``Out``: the sum of ``length`` columns (-1: all) from ``start_index`` on of every X."""
 
     type = "partial_sum"
-    inputs = ("X*",)
     attrs = {"use_mkldnn": Bool(False), "start_index": Int(0), "length": Int(-1)}
-    lod = "X"
-    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN, traceable=False)
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        return [grad._replace(own_attrs=True) for grad in super().make_grad(op)]
 
     @staticmethod
     def infer(x: list[Spec], *, start_index: int, length: int) -> Spec:

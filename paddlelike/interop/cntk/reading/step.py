@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from paddlelike import unique_name
 from paddlelike.core import VarType, convert_dtype
@@ -13,7 +13,7 @@ from paddlelike.formats.cntk.dictionary import Axis
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import Node
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
-from paddlelike.interop.reader_tables import InexpressibleError, Table
+from paddlelike.interop.reader_tables import Table, Translation
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Value(NamedTuple):
         return tuple(self.variable.shape[-self.rank :]) if self.rank else ()
 
 
-class Step:
+class Step(Translation):
     """An operation with its inputs as values, and the functions that append operators for it."""
 
     def __init__(self, node: Node, values: Sequence[Value], *, batch: float | None) -> None:
@@ -111,10 +111,6 @@ class Step:
         if not 0 <= dim < rank:
             raise FormatError(f"{self.node.uid} ({self.kind}): a value of {rank} dims has no axis {index}")
         return dim
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError with a reason."""
-        raise InexpressibleError(reason)
 
     # Its operators
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from paddlelike.core import Array, numpy_dtype
 from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
 from paddlelike.formats.cntk.file import describe_variable
 from paddlelike.framework import Operator, Variable
+from paddlelike.interop import exporting
 from paddlelike.interop.arithmetic import Exported
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
-from paddlelike.interop.exporting import read_attr
 from paddlelike.interop.reader_tables import InexpressibleError, Table
 from paddlelike.ops.elementwise.names import UNARY_IN_CNTK
 
@@ -252,7 +252,7 @@ def as_real(dtype: DTypeLike) -> np.dtype[Any]:
     return found if found.name in ("float16", "float32", "float64") else np.dtype("float32")
 
 
-class Step:
+class Step(exporting.Step):
     """One operator of the program, with its slots and attributes, and the methods that translate it into
     functions.
     """
@@ -262,10 +262,6 @@ class Step:
         self.op = op
 
     # The operator
-
-    def has(self, slot: str) -> bool:
-        """Return whether an input slot has a variable."""
-        return bool(self.op.input(slot))
 
     def ref(self, slot: str = "X") -> Ref:
         """Return the value of an input slot."""
@@ -282,20 +278,6 @@ class Step:
     def out(self, slot: str = "Out", index: int = 0) -> Variable:
         """Return an output variable."""
         return self.op.block.var(self.op.output(slot)[index])
-
-    def attr(self, name: str, default: Any = None) -> Any:
-        """Return an attribute, or its default in Paddle, or ``default``."""
-        return read_attr(self.op, name, default)
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError with a reason."""
-        raise InexpressibleError(reason)
-
-    def refuse_inputs(self, *slots: str) -> None:
-        """Raise InexpressibleError if one of these slots has a variable."""
-        for slot in slots:
-            if self.has(slot):
-                self.refuse(f"input {slot} is computed at run time")
 
     def is_real(self) -> bool:
         """Return whether the variable of slot X has real elements."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.interop import exporting
 from paddlelike.interop.arithmetic import Exported
-from paddlelike.interop.exporting import read_attr
 from paddlelike.interop.reader_tables import InexpressibleError, Table
 from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
@@ -321,7 +321,7 @@ def _find_first(kind: str) -> int:
     return min(one.since_version for one in defs.get_all_schemas_with_history() if one.name == kind)
 
 
-class Step:
+class Step(exporting.Step):
     """One operator of the program, with its slots and attributes, and the methods that translate it into
     nodes.
     """
@@ -335,10 +335,6 @@ class Step:
         self.concat = graph.concat
 
     # The operator
-
-    def has(self, slot: str) -> bool:
-        """Return whether an input slot has a variable."""
-        return bool(self.op.input(slot))
 
     def inputs(self, slot: str) -> list[Value]:
         """Return the values of an input slot. Raises InexpressibleError when no node computes one of them."""
@@ -371,20 +367,6 @@ class Step:
         """Return the element type of a slot's variable."""
         variable = self.variable(slot)
         return numpy_dtype(self.graph.types.get(variable.name, variable.dtype))
-
-    def attr(self, name: str, default: Any = None) -> Any:
-        """Return an attribute, or its default in Paddle, or ``default``."""
-        return read_attr(self.op, name, default)
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError with a reason."""
-        raise InexpressibleError(reason)
-
-    def refuse_inputs(self, *slots: str) -> None:
-        """Raise InexpressibleError if one of these slots has a variable."""
-        for slot in slots:
-            if self.has(slot):
-                self.refuse(f"input {slot} is computed at run time")
 
     # Its nodes
 

@@ -13,7 +13,7 @@ from paddlelike.framework import Variable
 from paddlelike.hooks import Hook
 from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.graph import Given, Graph, Value
-from paddlelike.interop.reader_tables import InexpressibleError, Table
+from paddlelike.interop.reader_tables import Table, Translation
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -29,7 +29,7 @@ _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 AT_RUN: Final = "is computed at run time"
 
 
-class Node:
+class Node(Translation):
     """An operator of ONNX. Its inputs are counted from 0; a missing input is ``""``."""
 
     def __init__(self, graph: Graph, proto: NodeProto) -> None:
@@ -167,10 +167,6 @@ class Node:
         if known is None:
             return self.row(index)
         return [self.normalize(int(axis), self.rank()) for axis in known.reshape(-1)]
-
-    def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError with a reason."""
-        raise InexpressibleError(reason)
 
     def fail(self, reason: str) -> NoReturn:
         """Raise FormatError: the model is damaged."""

@@ -167,8 +167,8 @@ def _index_parts(trans: Array, attrs: _Attrs) -> Array:
     """Return the flat indexes into Trans for the moves of every bin: (2, R, D, H', W')."""
     count, pairs, tall, wide = trans.shape
     classes = 1 if attrs.no_trans else pairs // 2
-    row = _scale_index(attrs.pooled_height, attrs.part_size[0])[:, None]
-    column = _scale_index(attrs.pooled_width, attrs.part_size[1])
+    row = scale_index(attrs.pooled_height, attrs.part_size[0])[:, None]
+    column = scale_index(attrs.pooled_width, attrs.part_size[1])
     owner = np.arange(count)[:, None, None, None] * classes
     of_class = (np.arange(attrs.output_dim) // max(attrs.output_dim // classes, 1))[:, None, None]
     first = (owner + of_class) * 2
@@ -178,12 +178,12 @@ def _index_parts(trans: Array, attrs: _Attrs) -> Array:
 def _index_channels(attrs: _Attrs) -> Array:
     """Return the channel that every bin reads: (D, H', W')."""
     tall, wide = attrs.group_size
-    row = np.clip(_scale_index(attrs.pooled_height, tall), 0, tall - 1)[:, None]
-    column = np.clip(_scale_index(attrs.pooled_width, wide), 0, wide - 1)
+    row = np.clip(scale_index(attrs.pooled_height, tall), 0, tall - 1)[:, None]
+    column = np.clip(scale_index(attrs.pooled_width, wide), 0, wide - 1)
     channel: Array = (np.arange(attrs.output_dim)[:, None, None] * tall + row) * wide + column
     return channel
 
 
-def _scale_index(bins: int, parts: int) -> Array:
+def scale_index(bins: int, parts: int) -> Array:
     """Return the part that each of ``bins`` bins belongs to."""
     return np.arange(bins) * parts // bins

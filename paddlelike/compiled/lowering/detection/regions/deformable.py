@@ -14,6 +14,7 @@ from paddlelike.compiled.lowering.detection.regions.owners import find_owners, l
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.ops.detection.regions.deformable_conv import DeformableAttrs
+from paddlelike.ops.detection.regions.deformable_roi import scale_index
 
 
 def _read_points(
@@ -126,22 +127,18 @@ def deformable_psroi_pooling(
     return like_regions(rois, count), like_regions(rois, out)
 
 
-def _scale_index(bins: int, parts: int | Array) -> Array | np.ndarray[Any, Any]:
-    return np.arange(bins) * parts // bins
-
-
 def _find_moves(trans: Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
     """Return the offsets of each bin to the right and down: two arrays (R, D, H', W')."""
     classes = trans.shape[1] // 2
     of_class = (np.arange(output_dim) // max(output_dim // classes, 1))[:, None, None]
-    row, column = _scale_index(bins[0], parts[0])[:, None], _scale_index(bins[1], parts[1])
+    row, column = scale_index(bins[0], parts[0])[:, None], scale_index(bins[1], parts[1])
     return [trans[:, of_class * 2 + which, row, column] for which in (0, 1)]
 
 
 def _index_channels(output_dim: int, group: list[int], bins: tuple[int, int]) -> Array:
     """Return the channel that every bin reads: (D, H', W')."""
-    row = np.clip(_scale_index(bins[0], group[0]), 0, group[0] - 1)[:, None]
-    column = np.clip(_scale_index(bins[1], group[1]), 0, group[1] - 1)
+    row = np.clip(scale_index(bins[0], group[0]), 0, group[0] - 1)[:, None]
+    column = np.clip(scale_index(bins[1], group[1]), 0, group[1] - 1)
     return (np.arange(output_dim)[:, None, None] * group[0] + row) * group[1] + column
 
 
