@@ -37,5 +37,5 @@ def compute_precision_recall_area(pos: Array, neg: Array) -> float:
 
 def _drop_empty(pos: Array, neg: Array) -> tuple[Array, Array]:
     """Drop scores without counts, which most scores are: they add nothing to an area."""
-    used = (pos | neg).astype(bool).nonzero()[0]  # of int64 itself it takes four times as long
+    used = np.logical_or(pos, neg).nonzero()[0]
     return pos[used], neg[used]
