@@ -92,7 +92,9 @@ class _Held:
 
 
 @stands_for(rules.apply)
-def apply(step: Step, param: Array, grad: Gradient, *state: Array, rows: Rows = Rows.ZEROS) -> Results:
+def apply(
+    step: Step, param: Array, grad: Gradient, *state: Array, rows: Rows = Rows.ZEROS, awake: None = None
+) -> Results:
     """Return a parameter and its state after a step.
 
     With a sparse gradient that leaves other rows unchanged, the cost of a step does not depend on the height
