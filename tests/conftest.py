@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from paddlelike.core import random as core_random
 from paddlelike.foundation.warn import find_user_frame
@@ -27,6 +28,8 @@ from tests.helpers.fresh import fresh_programs
 
 collect_ignore = ["plugins"]  # tested where it is installed: nox -s plugins
 
+# No draw depends on the modules that happen to be loaded, and no worker searches them all for numbers.
+providers._get_local_constants = lambda: providers._local_constants
 hypothesis.settings.register_profile("all", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("quick", deadline=None, derandomize=True, max_examples=30)
 
