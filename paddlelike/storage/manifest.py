@@ -294,12 +294,8 @@ def _find_elements(data: bytes) -> memoryview:
             f"a manifest of {len(data)} bytes is damaged: it is not a Paddle variable file",
             hint=_AGAIN,
         ) from error
-    if header.dtype != VarType.INT8 or len(header.shape) != 1:
-        raise FormatError(
-            f"a manifest is a vector of INT8; this one is damaged: {header.dtype.name} {list(header.shape)}",
-            hint=_AGAIN,
-        )
-    if header.surplus or data[: header.data_offset] != lod_tensor.encode_header(VarType.INT8, header.shape):
+    front = lod_tensor.encode_header(VarType.INT8, header.shape[:1])
+    if header.surplus or data[: header.data_offset] != front:
         raise FormatError(
             f"a manifest of {len(data)} bytes is damaged: it does not begin with a manifest's header",
             hint=_AGAIN,

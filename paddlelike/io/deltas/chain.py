@@ -18,6 +18,7 @@ Without the manifest a chain is not read. A link into which several were folded 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -183,11 +184,9 @@ def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
     facts, link = record.facts, record.facts["link"]
     try:
         run, place, after = str(link["run"]), link["at"], link["after"]
-        is_level = type(link.get("level", 0)) is int
+        operator.index(link.get("level", 0))
         shape, dtype, height = list(map(int, facts["shape"])), facts["dtype"], facts.get("height")
     except (KeyError, TypeError, ValueError, AttributeError):
-        return "is not described as a link"
-    if not is_level:
         return "is not described as a link"
     if place != at:
         return f"says that it is link {place}: out of order"

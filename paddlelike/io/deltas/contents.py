@@ -153,7 +153,10 @@ class ChainedContents:
                 array = value.held_array
                 assert array is not None
                 for link in rows:
-                    _put_rows(array, part.first, link)
+                    start, stop = np.searchsorted(link.row_array, (part.first, part.first + len(array)))
+                    places, values = link.row_array[start:stop], link.held_array
+                    assert values is not None
+                    _set_rows(array, places - part.first if part.first else places, values[start:stop])
                 return
             merged[at] = table = replay(value, rows)
             if (shape := table.get_tensor().shape()) != list(chain.shape):
@@ -270,15 +273,6 @@ def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
     if table.height() != ANY_ID:  # a shard: rows that no id uses yet
         values = np.concatenate([values, whole[len(ids) :]])
     return SelectedRows(ids, table.height(), values)
-
-
-def _put_rows(array: Array, first: int, link: SelectedRows) -> None:
-    """Write the rows of a link into an array whose first row is row ``first`` of the whole value."""
-    ids, values = link.row_array, link.held_array
-    assert values is not None
-    start, stop = np.searchsorted(ids, (first, first + len(array)))
-    places = ids[start:stop]
-    _set_rows(array, places - first if first else places, values[start:stop])
 
 
 def _set_rows(array: Array, places: Array, values: Array) -> None:

@@ -84,8 +84,7 @@ def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[V
     """Return the values in files of one directory, each for the output of its operator."""
     names = [file for _, file in wanted]
     manifest = where.manifest() if has_chains(where, names) else None
-    links = {path: one for path, one in manifest.files.items() if "link" in one.facts} if manifest else None
-    contents = open_directory(where, links, complete=False, only=names)
+    contents = open_directory(where, manifest.files if manifest else None, complete=False, only=names)
     wants, problems, missing, hint = [], [], 0, None
     for op, file in wanted:
         found = contents.look(file, _find_kind(op))

@@ -111,11 +111,8 @@ def measure_loads(exe: object, program: object, home: Path, rows: int, save: obj
 
     folder, shape = home / "replay" / "__deltas__", np.asarray(tensors[0]).shape
     paths = sorted(folder.glob("emb.*"), key=lambda path: int(path.suffix[1:]))
-    room, own = np.empty(rows * shape[1] * 4, np.uint8), np.empty(rows * shape[1] * 8, np.uint8)
-    held, at = [], 0
-    for path in paths[1:]:
-        held.append(_read_link(path, own[at:], shape[1]))
-        at += path.stat().st_size // 8 * 8 + 8
+    room = np.empty(rows * shape[1] * 4, np.uint8)
+    held = [_read_link(path, np.empty(path.stat().st_size + 4, np.uint8), shape[1]) for path in paths[1:]]
     contenders: dict[str, Callable[[], object]] = {
         "whole": lambda: load("whole"),
         "chain": lambda: load("replay"),

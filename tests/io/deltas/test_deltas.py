@@ -167,19 +167,6 @@ def test_links_are_folded_by_levels_as_in_a_log_structured_store(
         assert training.loaded(where, verify=True) == training.values()
 
 
-def test_folding_the_links_of_a_delta_chain_stores_every_row_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chains, "_FAN", 4)
-    training = Training(fluid.optimizer.SGD(0.1))
-    training.save(tmp_path, delta=True)
-    for rows in ((1, 2, 3), (2, 3, 4), (3, 4, 5), (4, 5, 6)):
-        training.step(*rows)
-        training.save(tmp_path, delta=True)
-    version, count, *ids = struct.unpack_from("<IQ6q", link(tmp_path, 1).read_bytes())
-    assert (version, count, ids) == (0, 6, [1, 2, 3, 4, 5, 6])
-
-
 def test_a_damaged_link_is_not_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "_FAN", 4)
     training = Training(fluid.optimizer.SGD(0.1))
@@ -314,21 +301,6 @@ def test_a_remote_directory_has_chains_too() -> None:
     assert training.loaded("memory://deltas/model") == training.values()
 
 
-def test_load_operators_and_program_states_replay_chains(tmp_path: Path) -> None:
-    training = Training()
-    training.save(tmp_path, delta=True)
-    training.step(1)
-    training.save(tmp_path, delta=True)
-    assert fluid.load_program_state(str(tmp_path))["emb"].tobytes() == training.values()["emb"]
-    block = (program := fluid.Program()).global_block()
-    block.create_var(name="emb", shape=[HEIGHT, 16], dtype="float32", persistable=True)
-    block.append_op("load", {}, {"Out": ["emb"]}, {"file_path": str(tmp_path / "emb")})
-    with fluid.scope_guard(fluid.Scope()):
-        training.exe.run(program)
-        loaded = np.array(fluid.global_scope().find_var("emb").get_tensor())
-    assert loaded.tobytes() == training.values()["emb"]
-
-
 def test_a_file_that_another_program_saved_beside_the_chain_is_refused(tmp_path: Path) -> None:
     """Proves C1."""
     training = Training()
@@ -433,18 +405,6 @@ def test_compact_gives_the_files_of_a_whole_save(tmp_path: Path) -> None:
     training.step(3)
     training.save(tmp_path / "d", delta=True)
     assert training.loaded(tmp_path / "d") == training.values()
-
-
-def test_a_damaged_chain_is_not_compacted(tmp_path: Path) -> None:
-    training = Training()
-    training.save(tmp_path, delta=True)
-    training.step(1)
-    training.save(tmp_path, delta=True)
-    link(tmp_path, 1).write_bytes(link(tmp_path, 1).read_bytes()[:-1])
-    before = read_files(tmp_path)
-    with pytest.raises(LoadError, match="link 1"):
-        fluid.io.compact(tmp_path)
-    assert read_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["write", "rename", "fsync", "open", "link"])

@@ -15,7 +15,7 @@ from paddlelike import inference
 from paddlelike.errors import PaddlelikeError
 from paddlelike.interop.convert import convert
 from paddlelike.interop.repack import merge, split
-from tests.io.deltas.tables import HEIGHT, Training
+from tests.io.deltas.tables import HEIGHT, Training, read_files
 
 Door = Callable[[str, Training], Any]
 
@@ -145,9 +145,11 @@ def test_every_reading_function_refuses_a_damaged_chain(
     data = bytearray(link.read_bytes())
     data[-9] ^= 16
     link.write_bytes(data) if damage == "flipped" else link.unlink()
+    before = read_files(Path(path))
     with fluid.scope_guard(fluid.Scope()), pytest.raises(PaddlelikeError, match="emb") as info:
         GIVE[door](path, one)
     assert info.value.hint
+    assert read_files(Path(path)) == before
 
 
 @pytest.mark.parametrize("door", REFUSE)
