@@ -93,7 +93,7 @@ class RowIndex:
     def find(self, ids: Array) -> Array:
         """Return the position of each id, or -1."""
         found, left, step = np.full(len(ids), -1), np.arange(len(ids)), 0
-        slots = self._find_slots(ids, len(self._ids))
+        slots = _find_slots(ids, len(self._ids))
         while len(left):
             places = self._places.take(slots)
             found[left] = places
@@ -119,27 +119,29 @@ class RowIndex:
             for start in range(0, len(self._ids), _PART):  # in parts, which need little memory
                 part = slice(start, start + _PART)
                 used = self._places[part] >= 0
-                self._insert(held, at, self._ids[part][used], self._places[part][used])
-        self._insert(held, at, ids, places)
+                _insert(held, at, self._ids[part][used], self._places[part][used])
+        _insert(held, at, ids, places)
         self._ids, self._places = held, at
 
-    def _insert(self, held: Array, at: Array, ids: Array, places: Array) -> None:
-        """Put ids and their distinct positions into the slots of a table that lacks them."""
-        slots, step = self._find_slots(ids, len(held)), 0
-        while len(ids):
-            free = np.flatnonzero(at.take(slots) < 0)
-            held[slots[free]] = ids[free]  # before its position, so that Ctrl-C leaves no other id there
-            at[slots[free]] = places[free]  # the last of several in one slot stays, as for the ids
-            left = np.flatnonzero(at.take(slots) != places)
-            step += 1
-            ids, places = ids.take(left), places.take(left)
-            slots = (slots.take(left) + step) & (len(held) - 1)
 
-    def _find_slots(self, ids: Array, size: int) -> Array:
-        """Return where the search for each id begins, of so many slots."""
-        bits = ids.astype(np.int64, copy=False).view(np.uint64) * _GOLDEN
-        bits = (bits ^ (bits >> np.uint64(32))) * _GOLDEN
-        return (bits >> np.uint64(32)).view(np.int64) & (size - 1)
+def _insert(held: Array, at: Array, ids: Array, places: Array) -> None:
+    """Put ids and their distinct positions into the slots of an index's table that lacks them."""
+    slots, step = _find_slots(ids, len(held)), 0
+    while len(ids):
+        free = np.flatnonzero(at.take(slots) < 0)
+        held[slots[free]] = ids[free]  # before its position, so that Ctrl-C leaves no other id there
+        at[slots[free]] = places[free]  # the last of several in one slot stays, as for the ids
+        left = np.flatnonzero(at.take(slots) != places)
+        step += 1
+        ids, places = ids.take(left), places.take(left)
+        slots = (slots.take(left) + step) & (len(held) - 1)
+
+
+def _find_slots(ids: Array, size: int) -> Array:
+    """Return where the search for each id begins, of so many slots."""
+    bits = ids.astype(np.int64, copy=False).view(np.uint64) * _GOLDEN
+    bits = (bits ^ (bits >> np.uint64(32))) * _GOLDEN
+    return (bits >> np.uint64(32)).view(np.int64) & (size - 1)
 
 
 def _sort(rows: Array, height: int | None) -> Array:

@@ -8,12 +8,16 @@ in memory. Reading compares id and checksum, so damage is a StorageError. Scans,
 by system calls. Look-ups read through a mapping, which takes a fraction of the time; but a read error of the
 disk then ends the process.
 
+A forked process shares the file. If one of the two has written since the fork, the other's calls raise
+StorageError.
+
 An exception at any point, such as Ctrl-C, leaves every row with its old or its new value.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import tempfile
 import weakref
@@ -51,11 +55,14 @@ class RowStore:
         self._file = tempfile.TemporaryFile(dir=get_folder(), buffering=0)  # noqa: SIM115
         self._close = weakref.finalize(self, self._file.close)
         self._factors = (2 * np.arange(words, dtype=np.uint64) + np.uint64(3)) * _GOLDEN
+        self._writes = np.frombuffer(mmap.mmap(-1, 8), np.int64)  # of all processes that share the file
+        self._seen = 0  # the writes that this process knows
         self.clear()
         _open.add(self)
 
     def clear(self) -> None:
         """Remove all rows."""
+        self._begin_write()
         self._records: Array  # of the file, mapped
         self._there: Array  # of each record: False for a removed one
         self._records, self._there, self._index, self._count = (
@@ -78,6 +85,7 @@ class RowStore:
             found, rows[part] = self._decode(self._records.take(places[part], axis=0), places[part])
             if not np.array_equal(found, ids[part]):
                 raise _make_damage("a row has the id of another one")
+        self._check_writes()
         return there, rows
 
     def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
@@ -88,11 +96,13 @@ class RowStore:
         """
         if not len(ids):
             return
+        self._check_writes()
         places = self._find(ids)
         new = np.flatnonzero(places < 0)
         total = self._count + len(new)
         self._make_room(total, reserve=reserve)
         places[new] = np.arange(self._count, total)
+        self._begin_write()
         order = places.argsort()  # the pages of the file one after another
         for at in range(0, len(ids), self._block):
             part = order[at : at + self._block]
@@ -123,7 +133,17 @@ class RowStore:
                     raise _make_damage("the file ends too early")
             else:
                 records[:] = self._records[at : at + len(there)]
-            yield self._decode(records[there], at + np.flatnonzero(there))
+            found = self._decode(records[there], at + np.flatnonzero(there))
+            self._check_writes()
+            yield found
+
+    def _begin_write(self) -> None:
+        self._seen += 1  # first: after Ctrl-C between the two, this process knows more writes than there were
+        self._writes[0] = self._seen
+
+    def _check_writes(self) -> None:
+        if self._writes[0] > self._seen:
+            raise _make_damage("a process that shares them since a fork changed them")
 
     def _pack(self) -> None:
         """Move the present records to a new file, if the disk has room for them."""

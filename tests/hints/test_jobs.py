@@ -19,9 +19,9 @@ from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
 from paddlelike.distributed.fleet import pslib
 from paddlelike.distributed.fleet.optimizer import load_program
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
+from paddlelike.distributed.fleet.pslib_settings import Settings
 from paddlelike.distributed.fleet.role_maker import (
     GeneralRoleMaker,
-    MPISymetricRoleMaker,
     PaddleCloudRoleMaker,
     Role,
     UserDefinedCollectiveRoleMaker,
@@ -666,11 +666,11 @@ ADVICE: dict[str, Advice] = {
         lambda: make_role(WORKERS, is_collective=True),
         [2, 1],
     ),
-    "a role of MPI": Advice(
-        MPISymetricRoleMaker,
-        "PaddleCloudRoleMaker() with python -m paddlelike.distributed.launch",
-        lambda: make_role(SERVERS),
-        [2, 1],
+    "a file of settings of pslib": Advice(
+        lambda: Settings({"fleet_desc_file": __file__}, []),
+        'str(program._fleet_opt["fleet_desc"]) gives an example',
+        lambda: str(Settings({}, []).message).splitlines()[0],
+        "server_param {",
     ),
     "environment variables that contradict": Advice(
         lambda: roles.read_role({**SERVERS, "PADDLE_TRAINER_ID": "nine"}),

@@ -59,7 +59,7 @@ class Background:
         self._sums: dict[tuple[int, int], _Sum] = {}
         self._is_whole = False  # whether the sums have all gradients of a step
         self._is_pushing = False
-        self._flushes = 0  # callers that wait until everything is pushed
+        self._is_flushing = False  # whether a caller waits until the sums are pushed
         self._ending = False
         self._error: BaseException | None = None
         self._thread: Thread | None = None
@@ -107,10 +107,8 @@ class Background:
     def flush(self) -> None:
         """Wait until everything is pushed. Raises the errors of :meth:`check`."""
         with self._changed.hold():
-            self._flushes += 1
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._error is not None or not (self._sums or self._is_pushing))
-            self._flushes -= 1
+            self._changed.wait_for(self._is_flushed)
         self.check()
 
     def check(self) -> None:
@@ -144,7 +142,7 @@ class Background:
                     if is_ready or not is_due:
                         self._wait_for_further()
                         sums, self._sums = self._sums, {}
-                        self._is_whole, self._is_pushing = False, bool(sums)
+                        self._is_whole, self._is_flushing, self._is_pushing = False, False, bool(sums)
                         self._changed.notify_all()
                 if sums:
                     push(self._make_outboxes(sums, servers))
@@ -164,7 +162,11 @@ class Background:
 
     @property
     def _is_urgent(self) -> bool:
-        return self._ending or bool(self._flushes and self._sums)
+        return self._ending or self._is_flushing
+
+    def _is_flushed(self) -> bool:
+        self._is_flushing = bool(self._sums)  # until the thread takes them, whatever ends the wait
+        return self._error is not None or not (self._sums or self._is_pushing)
 
     def _wait_for_further(self) -> None:
         """Wait for gradients of further steps, as long as they come and the push is not full."""

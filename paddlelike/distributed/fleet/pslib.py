@@ -14,7 +14,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,8 +23,14 @@ from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
-from paddlelike.distributed.fleet.pslib_tables import LOOKUPS, fleet_embedding as fleet_embedding, grow_tables
-from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
+from paddlelike.distributed.fleet.pslib_settings import REPEATED, Settings
+from paddlelike.distributed.fleet.pslib_tables import (
+    find_lookups,
+    fleet_embedding as fleet_embedding,
+    grow_tables,
+    keep_frozen,
+)
+from paddlelike.distributed.fleet.role_maker import MPISymetricRoleMaker
 from paddlelike.distributed.fleet.strategy import AsyncStrategy
 from paddlelike.errors import FormatError, UnsupportedError
 from paddlelike.executor import Executor
@@ -33,7 +38,6 @@ from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, Variable, default_startup_program, program_guard
 from paddlelike.io import load_vars, save_persistables, save_vars
-from paddlelike.layers import elementwise_add, mean, scale
 from paddlelike.storage.location import locate
 
 if TYPE_CHECKING:
@@ -44,14 +48,7 @@ if TYPE_CHECKING:
 #: By ``mode`` of pslib's saves: all, the difference, a base, all.
 _MODES: Final[dict[int, dict[str, Any]]] = {0: {}, 1: {"delta": True}, 2: {"delta": "base"}, 3: {}}
 _END_OF_DAY: Final = 3
-#: By the key of a strategy, the argument of ``shrink`` and pslib's own value.
-_ACCESSOR: Final = {
-    "sparse_delete_threshold": ("threshold", 0.8),
-    "sparse_show_click_decay_rate": ("show_click_decay_rate", 0.98),
-    "sparse_delete_after_unseen_days": ("delete_after_unseen_days", 30),
-    "sparse_nonclk_coeff": ("nonclk_coeff", 0.1),
-    "sparse_click_coeff": ("click_coeff", 1.0),
-}
+_SCORE: Final = ("show_click_decay_rate", "delete_after_unseen_days", "nonclk_coeff", "click_coeff")
 
 
 #: Settings of pslib's trainers that would change numbers, or write files.
@@ -69,9 +66,11 @@ class DownpourOptimizer(TranspilerOptimizer):
     """
 
     def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
-        super().__init__(fleet, optimizer, AsyncStrategy())
-        fleet._accessor = dict(strategy or {})
-        _warn_without_effect("distributed_optimizer", fleet._accessor, {})
+        alone = AsyncStrategy()
+        alone.set_program_config({"wait_port": False})  # init_worker waits for the servers
+        super().__init__(fleet, optimizer, alone)
+        self._how = dict(strategy or {})
+        _warn_without_effect("distributed_optimizer", self._how, {})
 
     def minimize(  # type: ignore[override]
         self, losses: Any, scopes: Any = None, startup_programs: Any = None, *args: Any, **how: Any
@@ -93,13 +92,15 @@ class DownpourOptimizer(TranspilerOptimizer):
         program = loss.block.program
         startup = startup or program._startup or default_startup_program()
         fleet._scope = scope
-        copies = _Copies(fleet._accessor.get("copy_table") or {})
+        copies = _Copies(self._how.get("copy_table") or {})
+        settings = fleet._settings = Settings(self._how, find_lookups(program))
         with program_guard(program, startup):
-            loss = copies.keep_targets(loss)
-        grow_tables(program, startup, fleet._accessor)
+            loss = keep_frozen(loss)
+        grow_tables(program, startup, settings)
         made = list(super().minimize(loss, scope, startup, *args, **how))
-        fleet._opt_info = program._fleet_opt = _describe(program, made[1], fleet._accessor)
         main = fleet.main_program
+        others = () if main is None else (main,)
+        fleet._opt_info = program._fleet_opt = settings.describe(program, others, made[1])
         if main is not None and copies.config.get("need_copy"):
             main._before_batch = copies.copy
         return made
@@ -141,17 +142,6 @@ class _Copies:
             names = f"src_{what} has {len(source)} entries, dest_{what} {len(target)}"
             raise ValueError(f"fleet.minimize: copy_table: {names}")
         return list(zip(source, target, strict=True))
-
-    def keep_targets(self, loss: Variable) -> Variable:
-        """Return a loss that adds zero gradients for the targets, since servers keep only trained tables."""
-        block, targets = loss.block, {target for _, target in self.tables}
-        for op in [op for op in block.ops if op.type in LOOKUPS and op.input("W")[0] in targets]:
-            out = block.var(op.output("Out")[0])
-            rows = block.create_var(dtype=out.dtype, shape=out.shape, lod_level=out.lod_level)
-            inputs = {slot: op.input(slot) for slot in ("W", "Ids")}
-            block.append_op(type=op.type, inputs=inputs, outputs={"Out": rows}, attrs=dict(op.attrs))
-            loss = elementwise_add(loss, scale(mean(rows), 0.0))
-        return loss
 
     def copy(self, program: Program, count: int, scope: Scope) -> None:
         """Copy if it is due after this number of batches."""
@@ -214,6 +204,9 @@ _POINTED: Final[dict[str, Callable[..., Any]]] = {
     "shrink_sparse_table": lambda program, table: fleet._shrink(program, only=_find(table, program)),
     "clear_one_table": lambda program, table: growing_tables.clear(program, _find(table, program)),
     "clear_model": lambda program: growing_tables.clear(program),
+    "copy_table": lambda program, source, target: growing_tables.copy_table(
+        _find(source, program), _find(target, program), program
+    ),
     "print_table_stat": lambda program, table: growing_tables.print_table_stat(
         program, _find(table, program)
     ),
@@ -244,66 +237,6 @@ def _save_listed(table: str, path: str, whitelist: str, program: Program) -> Non
     transaction.commit()
 
 
-def _describe(program: Program, updates: Any, strategy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return pslib's ``fleet._opt_info`` of ``minimize``: tables, their ids and their variables.
-
-    Growing tables come first, then a table of all dense parameters, then a table of data_norm's sums.
-    """
-    main = fleet.main_program if fleet.main_program is not None else program
-    tables = growing_tables.list_tables(program)
-    pairs = [(one.name, gradient.name) for one, gradient in updates if one.name not in tables]
-    sums = [one for one in pairs if one[0].endswith((".batch_size", ".batch_square_sum", ".batch_sum"))]
-    dense = [one for one in (sorted(set(pairs) - set(sums)), sorted(sums)) if one]
-    worker = SimpleNamespace(
-        sparse_table=[SimpleNamespace(table_id=at, name=name) for at, name in enumerate(tables)],
-        dense_table=[
-            SimpleNamespace(
-                table_id=len(tables) + at,
-                dense_variable_name=[name for name, _ in some],
-                dense_gradient_variable_name=[name for _, name in some],
-            )
-            for at, some in enumerate(dense)
-        ],
-        skip_op=["lookup_table", "lookup_table_grad"],
-    )
-    client = SimpleNamespace(
-        uri=strategy.get("fs_uri", "hdfs://your_hdfs_uri"),
-        user=strategy.get("fs_user", "your_hdfs_user"),
-        passwd=strategy.get("fs_passwd", "your_hdfs_passwd"),
-        hadoop_bin=strategy.get("fs_hadoop_bin", "$HADOOP_HOME/bin/hadoop"),
-    )
-    sparse_ids, dense_ids = (
-        [one.table_id for one in some] for some in (worker.sparse_table, worker.dense_table)
-    )
-    config = {
-        "pull_sparse": sparse_ids,
-        "push_sparse": sparse_ids,
-        "pull_dense": dense_ids,
-        "push_dense": dense_ids,
-    }
-    return {
-        "trainer": "DistMultiTrainer",
-        "device_worker": strategy.get("device_worker", "DownpourSGD"),
-        "optimizer": "DownpourSGD",
-        "fleet_desc": SimpleNamespace(trainer_param=[worker], fs_client_param=client),
-        "worker_skipped_ops": worker.skip_op,
-        "program_configs": {str(id(one)): config for one in (program, main)},
-        "program_id_to_worker": {
-            str(id(one)): SimpleNamespace(get_desc=lambda: worker) for one in (program, main)
-        },
-        **{key: strategy.get(key, first) for key, first in _SETTINGS.items()},
-    }
-
-
-#: Settings of a strategy that ``fleet._opt_info`` repeats.
-_SETTINGS: Final[dict[str, Any]] = {
-    "use_cvm": False, "no_cvm": False, "scale_datanorm": -1, "stat_var_names": [], "local_tables": [],
-    "async_tables": [], "check_nan_var_names": [], "dump_fields": [], "dump_file_num": 16,
-    "dump_fields_path": "", "dump_param": [],
-    "dump_converter": "", "dump_slot": True, "adjust_ins_weight": {}, "copy_table": {}, "loss_names": [],
-}  # fmt: skip
-
-
 class PSLib(DistributedTranspiler):
     """The fleet of pslib's scripts, where each step waits until the servers have its gradients."""
 
@@ -312,7 +245,7 @@ class PSLib(DistributedTranspiler):
     def __init__(self) -> None:
         super().__init__()
         self._mode = Mode.PSLIB
-        self._accessor: dict[str, Any] = {}
+        self._settings = Settings({}, [])
         self._is_started = False
         self._opt_info: dict[str, Any] | None = None
         self._fleet_ptr = _Pointer()
@@ -320,7 +253,7 @@ class PSLib(DistributedTranspiler):
     def init(self, role_maker: RoleMakerBase | Executor | None = None) -> None:
         """Set the role; for None, or an executor as in older scripts, read it from the environment."""
         given = None if isinstance(role_maker, Executor) else role_maker
-        super().init(PaddleCloudRoleMaker() if given is None else given)
+        super().init(MPISymetricRoleMaker() if given is None else given)
 
     def distributed_optimizer(self, optimizer: Optimizer, strategy: Any = None) -> DownpourOptimizer:
         """Return a :class:`DownpourOptimizer`."""
@@ -329,7 +262,7 @@ class PSLib(DistributedTranspiler):
 
     def init_worker(self) -> None:
         """See :meth:`.DistributedTranspiler.init_worker`; warns of settings without effect."""
-        _warn_without_effect("init_worker", self._opt_info or {}, {**_SETTINGS, **self._accessor})
+        _warn_without_effect("init_worker", self._opt_info or {}, {**REPEATED, **self._settings.strategy})
         super().init_worker()
 
     def init_server(self, model_dir: str | None = None, **how: Any) -> None:
@@ -421,11 +354,11 @@ class PSLib(DistributedTranspiler):
 
     def _shrink(self, program: Program, only: str | None = None) -> dict[str, int]:
         forgotten: dict[str, int] = {}
-        for name in growing_tables.list_tables(program) if only is None else [only]:
-            own = self._accessor.get(name)
-            given = {**self._accessor, **(own if isinstance(own, Mapping) else {})}
-            how = {key: given.get(theirs, value) for theirs, (key, value) in _ACCESSOR.items()}
-            forgotten |= growing_tables.shrink(program=program, table=name, days=0, **how)
+        for table_id, name in enumerate(growing_tables.list_tables(program)):
+            if only in (None, name):
+                own = self._settings.find_accessor(table_id).downpour_accessor_param
+                how = {key: getattr(own, key) for key in _SCORE}
+                forgotten |= growing_tables.shrink(own.delete_threshold, program, table=name, days=0, **how)
         return forgotten
 
     def shrink_dense_table(self, decay: float, *_: Any, **__: Any) -> None:

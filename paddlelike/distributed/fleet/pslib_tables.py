@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core import VarType
 from paddlelike.distributed import growing_tables
+from paddlelike.distributed.fleet.pslib_settings import Lookup, Settings
 from paddlelike.distributed.growing_tables import ShowClickEntry, sparse_embedding
 from paddlelike.errors import GraphError
 from paddlelike.framework import Program, Variable, default_main_program, program_guard
 from paddlelike.initializer import insert_table
-from paddlelike.layers import cast, lod_reset, sequence_expand_as, unsqueeze
+from paddlelike.layers import cast, elementwise_add, lod_reset, mean, scale, sequence_expand_as, unsqueeze
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.framework import Block
+    from paddlelike.framework import Block, Operator
 
 _CLICK: Final = "click"  # label_var_name
 LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 
 
-def grow_tables(program: Program, startup: Program, strategy: Mapping[str, Any]) -> None:
+def find_lookups(program: Program) -> list[Lookup]:
+    """Return all look-ups in growing tables, in the order of the program."""
+    return [
+        Lookup(op.input("W")[0], op.input("Ids")[0], op.output("Out")[0])
+        for op in program.global_block().ops
+        if op.type == "sparse_embedding" or _is_distributed(op)
+    ]
+
+
+def _is_distributed(op: Operator) -> bool:
+    return op.type in LOOKUPS and bool(op.attrs.get("is_distributed"))
+
+
+def keep_frozen(loss: Variable) -> Variable:
+    """Return a loss with zero gradients for tables that are not trained: servers keep only trained ones."""
+    block = loss.block
+    for op in [op for op in block.ops if _is_distributed(op)]:
+        out = block.var(op.output("Out")[0])
+        if out.stop_gradient:
+            rows = block.create_var(dtype=out.dtype, shape=out.shape, lod_level=out.lod_level)
+            inputs = {slot: op.input(slot) for slot in ("W", "Ids")}
+            block.append_op(type=op.type, inputs=inputs, outputs={"Out": rows}, attrs=dict(op.attrs))
+            loss = elementwise_add(loss, scale(mean(rows), 0.0))
+    return loss
+
+
+def grow_tables(program: Program, startup: Program, settings: Settings) -> None:
     """Turn look-ups with ``is_distributed`` into growing tables: pslib ignores table heights."""
     block, first = program.global_block(), startup.global_block()
     clicks: dict[str, str] = {}  # by the name of ids, the variable with a click for each
-    read = {name for op in block.ops for name in op.input_arg_names}
-    for old in [op for op in block.ops if op.type in LOOKUPS and op.attrs.get("is_distributed")]:
+    for old in [op for op in block.ops if _is_distributed(op)]:
         (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
         table = block.var(name)
-        if out not in read and block.var(out).stop_gradient:  # only ``copy_table`` fills this table
-            block._remove_op(block.ops.index(old))
-            continue
         if table.type != VarType.SELECTED_ROWS:
             makes = [op for op in first.ops if name in op.output_arg_names]
             if not makes:
@@ -43,8 +66,11 @@ def grow_tables(program: Program, startup: Program, strategy: Mapping[str, Any])
                     hint="pass startup_programs=[...], the one that was current when the network was built",
                 )
             first._remove_op(first.ops.index(makes[-1]))
-            if not (strategy.get("use_cvm") or strategy.get("no_cvm")):
-                table.shape = first.var(name).shape = (1, _find_width(table, strategy.get(name) or {}))
+            width = settings.find_width(name)
+            if width is None:
+                width = table.shape[1] if settings.has_counts else _find_width(table)
+                settings.set_width(name, width)
+            table.shape = first.var(name).shape = (1, width)
             table.type = first.var(name).type = VarType.SELECTED_ROWS
             insert_table(first.var(name), first, makes[-1].type, makes[-1].attrs)
         index = block.ops.index(old)
@@ -70,15 +96,13 @@ def grow_tables(program: Program, startup: Program, strategy: Mapping[str, Any])
             block._insert_op(index + 2, "lod_reset", {"X": squeezed, "Y": ids}, {"Out": out})
 
 
-def _find_width(table: Variable, own: Mapping[str, Any]) -> int:
+def _find_width(table: Variable) -> int:
     """Return the columns of a table whose show and click the network does not get.
 
-    It is ``sparse_embedx_dim`` + 1, as in ``DownpourSGD`` of 1.8.5. Without that setting, later versions
-    leave out two declared columns or none; a reshape shows which of these the network expects.
+    Without a setting of it, the declared width counts show and click (then two columns less come), or it does
+    not; a reshape tells which of them the network expects.
     """
     block, width = table.block, table.shape[1]
-    if "sparse_embedx_dim" in own:
-        return min(width, int(own["sparse_embedx_dim"]) + 1)
     for op in block.ops:
         if op.type == "reshape2" and 0 not in op.attrs["shape"]:
             shapes = block.var(op.input("X")[0]).shape, op.attrs["shape"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from paddlelike.distributed.fleet.role_maker_base import Role, RoleMakerBase
@@ -226,14 +227,15 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
         """Do nothing: the role was given."""
 
 
-class MPISymetricRoleMaker(RoleMakerBase):
-    """The role of processes that mpirun starts. It is not supported and raises UnsupportedError."""
+class MPISymetricRoleMaker(PaddleCloudRoleMaker):
+    """Reads the role as PaddleCloudRoleMaker does; a launcher starts the processes in place of mpirun.
+
+    Of MPI's own calls, ``_node_type_comm.Allreduce`` adds the arrays of all trainers.
+    """
 
     def __init__(self) -> None:
-        raise UnsupportedError(
-            "MPISymetricRoleMaker: under MPI the loss of one process ends the job; MPI is not supported",
-            hint="PaddleCloudRoleMaker() with python -m paddlelike.distributed.launch",
-        )
+        super().__init__()
+        self._node_type_comm = SimpleNamespace(Allreduce=self.all_reduce_worker)
 
 
 def _endpoint_list(endpoints: Sequence[str] | None, kind: str = "server") -> list[str]:

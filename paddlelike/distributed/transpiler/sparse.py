@@ -52,7 +52,7 @@ def grow_remotely(program: Program, plan: Plan) -> list[Variable]:
 
 def _look_up_remotely(block: Block, plan: Plan, op: Operator, seen: Variable) -> None:
     outputs = {"Out": op.output("Out"), "Seen": seen}
-    attrs = {**own_attrs(op), "endpoints": list(plan.job.endpoints)}
+    attrs = {**own_attrs(op), "endpoints": list(plan.job.endpoints), "trainer_id": plan.job.trainer_id}
     at = _remove_ops(block, [op], op.idx)
     add = functools.partial(block.append_op, "distributed_sparse_embedding", op.inputs, outputs, attrs)
     _insert(block, at, add)

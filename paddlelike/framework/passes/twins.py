@@ -46,7 +46,7 @@ class _Twin:
                     "this program is a clone of one that was trained, optimizer included: each run trains "
                     "the same parameters. To evaluate, run program.clone(for_test=True)"
                 )
-        elif other.plans:
+        elif other.plans or program._is_distributed:
             program._caution = None
         elif self.runs == _UNTRAINED_RUNS:
             program._caution = None

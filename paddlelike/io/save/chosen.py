@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final
 
-from paddlelike.errors import SaveError, StorageError
+from paddlelike.errors import RejectedError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.garbage import collection_paused
 from paddlelike.foundation.warn import warn_user
@@ -90,6 +90,9 @@ def save_chosen(
             return _save(executor, request, save)
     except BaseException as error:
         save.abandon(error)
+        if isinstance(error, RejectedError):  # as of a server whose rows on disk cannot be read
+            hint = _describe_last(request.where)
+            raise SaveError(f"nothing was saved: {error.message}", hint=hint) from error
         raise
 
 

@@ -200,7 +200,7 @@ class DistributedSparseEmbedding(OpDef):
     type = "distributed_sparse_embedding"
     inputs = ("W", "Counts?", "Ids", "Show?", "Click?")
     outputs = ("Out", "Seen")
-    attrs = {**SparseEmbedding.attrs, "endpoints": Strings(("127.0.0.1:6164",))}
+    attrs = {**SparseEmbedding.attrs, "endpoints": Strings(("127.0.0.1:6164",)), "trainer_id": Int(0)}
     lod = "Ids"
     external = True
 

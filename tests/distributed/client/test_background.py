@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -138,3 +138,24 @@ def test_a_flush_and_the_end_do_not_wait_for_further_steps() -> None:
         background.put(0, DENSE, np.ones(2, "float32"))
         end()
     assert [outboxes[0][0][0] for outboxes in pushes.outboxes] == [1, 1]
+
+
+def test_an_interrupted_flush_hurries_no_later_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    pushes, background = Pushes(), Background(most=2, waits=100_000)
+    pushes.released.set()
+    wait = background._changed.wait_for
+
+    def interrupt(condition: Callable[[], bool], *rest: float) -> bool:
+        condition()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(background._changed, "wait_for", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        background.flush()
+    monkeypatch.setattr(background._changed, "wait_for", wait)
+    background.start(pushes, pull_nothing, 1)
+    for _ in range(2):
+        background.put(0, DENSE, np.ones(2, "float32"))
+        background.end_step()
+    background.stop()
+    assert [outboxes[0][0][0] for outboxes in pushes.outboxes] == [2]

@@ -141,7 +141,7 @@ if fleet.is_first_worker():
         "shows": [one["shows"] for one in (stat, shrunk)],
         "loaded": fleet._fleet_ptr.print_table_stat(0)["users"]["rows"],
         "config": info["program_configs"][str(id(main))],
-        "dense": [[one.table_id, one.dense_variable_name, one.dense_gradient_variable_name]
+        "dense": [[one.table_id, [*one.dense_variable_name], [*one.dense_gradient_variable_name]]
                   for one in info["fleet_desc"].trainer_param[0].dense_table],
         "keys": sorted(info),
     }  # fmt: skip

@@ -257,3 +257,34 @@ def test_an_old_script_of_pslib_trains_on_its_own_files(tmp_path: Path) -> None:
     assert dense == b"".join(files)
     lines = (tmp_path / "saves" / "donefile.txt").read_text().splitlines()
     assert [line.split("\t")[3] for line in lines] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "call", "what"),
+    [
+        ("id", "save", "the checksum of a row does not match"),
+        ("row", "delta", "the checksum of a row does not match"),
+        ("checksum", "train", "the checksum of a row does not match"),
+        ("zeros", "save", "the checksum of a row does not match"),
+        ("cut", "save", "the file ends too early"),
+        ("cut", "train", "the file ends too early"),
+    ],
+)
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the file of a store has no name but there")
+def test_a_damaged_store_of_a_server_process_ends_a_call_at_once_with_an_error(
+    damage: str, call: str, what: str, tmp_path: Path
+) -> None:
+    more = {"PADDLELIKE_TABLE_STORE": str(tmp_path / "stores"), "PADDLELIKE_HOT_ROWS": "5"}
+    command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
+    command += [str(JOB.with_name("damaged_store.py")), str(tmp_path), damage, call]
+    environment = os.environ | {"PYTHONPATH": str(PROJECT), **more}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=150, check=False)
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    kind, said, is_unchanged = json.loads(log.partition("said ")[2].splitlines()[0])
+    assert is_unchanged
+    assert f"StorageError: the rows in {tmp_path / 'stores'} cannot be read: {what}" in said
+    if call == "train":
+        assert kind == "OperatorError"
+    else:
+        assert said.startswith("nothing was saved: ")
+        assert f"hint: {tmp_path / 'saved'} holds the whole save of" in said

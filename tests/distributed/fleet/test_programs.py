@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +11,21 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.distributed.client.trainers import find_trainer_id
 from paddlelike.distributed.fleet import parameter_server
 from paddlelike.distributed.fleet.base import DistributedOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.pslib import _save_listed
-from paddlelike.distributed.fleet.pslib_tables import grow_tables
+from paddlelike.distributed.fleet.pslib_settings import Settings
+from paddlelike.distributed.fleet.pslib_tables import find_lookups, grow_tables, keep_frozen
 from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
 from paddlelike.distributed.fleet.strategy import StrategyFactory, strategy_for
+from paddlelike.distributed.growing_tables import sparse_embedding
 from paddlelike.errors import FormatError, GraphError, RoleError
+from tests.distributed.fleet import dump_settings
 from tests.helpers.fresh import fresh_programs
 
+GOLDEN = Path(__file__).parents[2] / "golden"
 SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
 
 
@@ -240,6 +247,13 @@ def test_a_whitelist_with_non_integers_is_refused(tmp_path: Path, text: bytes) -
         ({}, [-1, 28], 14),
         ({"emb": {"sparse_embedx_dim": 10}}, [0, -1], 11),
         ({"use_cvm": True, "emb": {"sparse_embedx_dim": 11}}, [0, -1], 14),
+        ({"use_cvm": True, "emb": {"sparse_embedx_dim": 4}}, [0, -1], 7),
+        ({"no_cvm": True, "emb": {"sparse_embedx_dim": 20}}, [0, -1], 23),
+        (
+            {"emb": {"sparse_embedx_dim": 5, "sparse_accessor_class": "DownpourSparseValueAccessor"}},
+            [0, -1],
+            5,
+        ),
     ],
 )
 def test_a_table_of_pslib_has_the_columns_that_trainers_pull(
@@ -257,7 +271,7 @@ def test_a_table_of_pslib_has_the_columns_that_trainers_pull(
             for name in "ab"
         ]
         flat = fluid.layers.reshape(fluid.layers.concat(found, 1), shape)
-        grow_tables(main, startup, strategy)
+        grow_tables(main, startup, Settings(strategy, find_lookups(main)))
         exe = fluid.Executor()
         exe.run(startup)
         for one in numbers:
@@ -270,3 +284,44 @@ def test_a_table_of_pslib_has_the_columns_that_trainers_pull(
             rows = dict(zip(table.rows(), np.array(table.get_tensor()), strict=True))
             np.testing.assert_array_equal(seen, [np.concatenate([rows[number] for number in one])])
             assert seen.shape == (1, 2 * width)
+
+
+@pytest.mark.parametrize("case", range(12))
+def test_the_settings_of_pslib_equal_the_ones_of_paddle(case: int) -> None:
+    recorded = json.loads(gzip.decompress((GOLDEN / "fleet_desc.json.gz").read_bytes()))[case]
+    with fresh_programs() as (main, startup):
+        loss = dump_settings.build(fluid, case)
+        settings = Settings(recorded["strategy"], find_lookups(main))
+        loss = keep_frozen(loss)
+        grow_tables(main, startup, settings)
+        _, updates = fluid.optimizer.SGD(0.1).minimize(loss)
+        info = settings.describe(main, (), updates)
+    program = str(id(main))
+    info["program_configs"] = info["program_configs"][program]
+    info["program_id_to_worker"] = str(info["program_id_to_worker"][program].get_desc())
+    assert info.pop("fleet_desc").SerializeToString().hex() == recorded["message"]
+    assert info == recorded["info"]
+
+
+def test_a_file_of_settings_replaces_the_tables_of_the_strategy(tmp_path: Path) -> None:
+    with fresh_programs() as (main, _):
+        dump_settings.build(fluid, 0)
+        first = Settings({"use_cvm": True, "emb": {"sparse_embedx_dim": 6}}, find_lookups(main))
+        (tmp_path / "desc").write_text(str(first.message))
+        file = {"fleet_desc_file": str(tmp_path / "desc")}
+        settings = Settings({**file, "emb": {"sparse_embedx_dim": 2}}, find_lookups(main))
+        assert (settings.find_width("emb"), settings.find_accessor(0).embedx_dim) == (7, 6)
+        (tmp_path / "desc").write_text("server_param { tables: 3 }")
+        with pytest.raises(FormatError, match=r"desc does not describe a job of pslib: .*tables"):
+            Settings(file, [])
+
+
+@pytest.mark.parametrize("trainer", [0, 1])
+def test_a_trainer_whose_only_parameter_is_a_growing_table_has_its_own_id(trainer: int) -> None:
+    with fresh_programs() as (main, startup):
+        ids = fluid.data("ids", [None, 1], "int64")
+        loss = fluid.layers.mean(sparse_embedding(ids, [1, 4]))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        transpiler = fluid.DistributeTranspiler(config(sync_mode=False, runtime_split_send_recv=True))
+        transpiler.transpile(trainer, main, ",".join(SERVERS), 2, False, startup)
+        assert find_trainer_id(transpiler.get_trainer_program(wait_port=False).global_block()) == trainer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from paddlelike.distributed.fleet.role_maker import (
@@ -123,11 +124,21 @@ def test_the_environment_defines_collective_workers(monkeypatch: pytest.MonkeyPa
         UserDefinedCollectiveRoleMaker(0, ["a:1", "a:1"])
 
 
-def test_other_kinds_of_training_are_refused_with_a_hint() -> None:
-    with pytest.raises(UnsupportedError, match=r"paddlelike\.distributed\.launch"):
-        MPISymetricRoleMaker()
+def test_unknown_settings_of_gloo_are_refused() -> None:
     with pytest.raises(TypeError, match="iface"):
         GeneralRoleMaker(iface="eth0")
+
+
+def test_the_role_maker_of_mpi_reads_the_role_of_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINING_ROLE", "TRAINER")
+    monkeypatch.setenv("PADDLE_TRAINERS_NUM", "1")
+    monkeypatch.setenv("PADDLE_TRAINER_ID", "0")
+    monkeypatch.setenv("PADDLE_PSERVERS_IP_PORT_LIST", SERVERS[0])
+    role = MPISymetricRoleMaker()
+    role.generate_role()
+    found = np.zeros(2)
+    role._node_type_comm.Allreduce(np.array([3.0, 4]), found)
+    assert (role.worker_num(), found.tolist()) == (1, [3, 4])
 
 
 def test_a_barrier_that_does_not_wait_warns() -> None:

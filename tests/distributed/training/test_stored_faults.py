@@ -240,6 +240,41 @@ def test_a_forked_process_and_its_parent_scan_a_store_at_the_same_time(stores: P
     assert sum(len(some) for some, _ in parts) == len(ids) - row_store._BLOCK  # the child moved no offset
 
 
+@pytest.mark.parametrize("writer", ["parent", "child"])
+def test_a_process_refuses_rows_that_another_one_changed_after_a_fork(writer: str, stores: Path) -> None:
+    store, ids = RowStore(3, np.dtype("i4")), np.arange(10)
+    store.write(ids, fill(ids, 0))
+    (go, went), (ready, told) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            if writer == "child":
+                store.write(ids[:1], fill(ids[:1], 1))
+                code = 0
+            os.write(told, b"x")
+            os.read(go, 1)
+            code = _count_refusals(store) if writer == "parent" else code
+        finally:
+            os._exit(code)
+    os.read(ready, 1)
+    if writer == "parent":
+        store.write(ids[:1], fill(ids[:1], 1))
+    os.write(went, b"x")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert (_count_refusals(store), code) == ((0, 3) if writer == "parent" else (3, 0))
+
+
+def _count_refusals(store: RowStore) -> int:
+    refused, ids = 0, np.arange(10)
+    for call in (lambda: store.read(ids), lambda: list(store.scan()), lambda: store.write(ids, fill(ids, 2))):
+        try:
+            call()
+        except StorageError as error:
+            refused += "shares them since a fork" in str(error)
+    return refused
+
+
 def test_a_removal_on_a_full_disk_removes_the_rows(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, ids = RowStore(8, BYTE), np.arange(1000)
     store.write(ids, np.zeros((len(ids), 8), np.uint8))

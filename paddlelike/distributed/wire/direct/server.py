@@ -20,7 +20,7 @@ from paddlelike.distributed.wire.idle import FIRST_MESSAGE, IdleWatch
 from paddlelike.distributed.wire.parts import Part
 from paddlelike.distributed.wire.security import Tls
 from paddlelike.distributed.wire.verbs import Refused, Verb
-from paddlelike.errors import FrameError
+from paddlelike.errors import FrameError, StorageError
 from paddlelike.foundation.locks import Lock
 from paddlelike.foundation.threads import Thread
 
@@ -180,11 +180,11 @@ class DirectServer:
             with self._wait(connection, None):  # its sends are limited, one by one
                 connection.send(header, parts)
             return True
-        except (OSError, EOFError):
-            raise
         except FrameError as error:
             self._refuse(connection, "INVALID_ARGUMENT", str(error))
         except Exception as error:
+            if isinstance(error, OSError | EOFError) and not isinstance(error, StorageError):
+                raise  # of the connection
             _log.exception("%s failed", verb)
             self._refuse(connection, "ABORTED", f"{type(error).__name__}: {error}")
         finally:
