@@ -97,10 +97,10 @@ def grow_tables(program: Program, startup: Program, settings: Settings) -> None:
 
 
 def _find_width(table: Variable) -> int:
-    """Return the columns of a table whose show and click the network does not get.
+    """Return the columns of a table without show and click, where no setting tells.
 
-    Without a setting of it, the declared width counts show and click (then two columns less come), or it does
-    not; a reshape tells which of them the network expects.
+    Some scripts declare a width that counts show and click. A reshape of the network then fits only a table
+    with two columns fewer.
     """
     block, width = table.block, table.shape[1]
     for op in block.ops:
