@@ -78,10 +78,10 @@ def test_a_script_defines_its_own_role() -> None:
 
 
 WRONG = {
-    "no servers": ({"server_endpoints": None}, TypeError, "list of 'host:port', not None"),
+    "no servers": ({"server_endpoints": None}, TypeError, "list of 'host:port' texts, got None"),
     "an empty list": ({"server_endpoints": []}, ValueError, "name at least one"),
     "text for a list": ({"server_endpoints": "a:1"}, TypeError, "list of 'host:port'"),
-    "numbers in the list": ({"server_endpoints": [6174]}, TypeError, "not of 6174"),
+    "numbers in the list": ({"server_endpoints": [6174]}, TypeError, "got 6174 in it"),
     "one server twice": ({"server_endpoints": ["a:1", "a:1"]}, ValueError, "names an endpoint twice"),
     "a role by name": ({"role": "WORKER"}, TypeError, r"Role\.WORKER or Role\.SERVER"),
     "a number as text": ({"current_id": "0"}, TypeError, "current_id must be an int"),
