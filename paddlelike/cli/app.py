@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "graph": ("looking.graph", "Draw a program as a graph."),
     "view": ("looking.view", "Write an HTML page that shows the contents of files."),
     "serve": ("looking.serve", "Try a model for prediction in a browser, or by HTTP."),
-    "check": ("looking.check", "Run a model on given inputs, and compare."),
+    "check": ("looking.check", "Run a model on given inputs, and check the outputs."),
     "quirks": ("quirks", "List the oddities of Fluid, and the layers that have them."),
     "env": ("env", "Show which versions and extras are installed."),
     "demo": ("demo", "Train, save and continue; leave files to look into."),

@@ -77,7 +77,7 @@ Function = Callable[[Operand], Expression]
 def _make(
     name: str, formula: str, example: tuple[float, float], compute: Callable[..., Variable]
 ) -> Function:
-    """Return DyNet's elementwise function ``name``; ``example``: an input and the result."""
+    """Return DyNet's elementwise function ``name``; ``example`` is an input and the result."""
 
     def function(x: Operand) -> Expression:
         return build(compute, to_expression(x))
@@ -166,7 +166,7 @@ def nobackprop(x: Operand) -> Expression:
 def _make_pair(
     name: str, formula: str, result: float, compute: Callable[..., Variable]
 ) -> Callable[..., Expression]:
-    """Make DyNet's function ``name`` of two expressions; ``result``: its value for 0.5 and 0.25."""
+    """Make DyNet's function ``name`` of two expressions; ``result`` is its value for 0.5 and 0.25."""
 
     def function(x: Operand, y: Operand) -> Expression:
         return build(compute, to_expression(x), to_expression(y))

@@ -99,7 +99,7 @@ class Builder(ABC):
 
     @abstractmethod
     def _step(self, weights: list[Expression], memory: Memory, x: Expression, first: bool) -> Memory:
-        """Return the memory of one layer after one more input; ``first``: the memory is still zeros."""
+        """Return the memory of one layer after one more input. If ``first``, the memory is still zeros."""
 
     def _add(self, *shapes: Shape) -> list[Parameters]:
         """Add a layer's parameters: the matrices, and vectors of zeros."""

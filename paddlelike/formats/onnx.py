@@ -132,7 +132,7 @@ def _walk(file: Source, at: int, end: int) -> Iterator[_Field]:
         else:
             raise FormatError(f"offset {begin}: a field has kind {kind}, which ONNX does not have")
         if at > end or not number:
-            raise FormatError(f"offset {begin}: field {number} reaches to {at}, its message to {end}")
+            raise FormatError(f"offset {begin}: field {number} ends at byte {at}, but its message at {end}")
         yield _Field(number, kind, value, start, at)
 
 

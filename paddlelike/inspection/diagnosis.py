@@ -116,7 +116,7 @@ def diagnose(
 
 
 def diagnose_content(content: Content, found: Inspection, left: Sequence[Finding]) -> Diagnosis:
-    """Return the findings of :func:`diagnose` for open contents; ``left``: remains of saves."""
+    """Return the findings of :func:`diagnose` for open contents; ``left`` are remains of saves."""
     calls = tuple(_list_calls(content, found))
     findings = [
         *_find_unreadable(found),

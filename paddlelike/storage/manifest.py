@@ -154,9 +154,7 @@ def encode(
     token: str | None = None,
     before: Manifest | None = None,
 ) -> bytes:
-    """Return a manifest as the bytes of a Paddle variable file; ``before``: the manifest that it
-    continues.
-    """
+    """Return a manifest, which may continue ``before``, as the bytes of a Paddle variable file."""
     data = encode_json(files, author=author, is_prefix=is_prefix, state=state, token=token, before=before)
     return lod_tensor.encode_header(VarType.INT8, (len(data),)) + data
 

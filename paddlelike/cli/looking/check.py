@@ -31,7 +31,7 @@ def command(
     loops: Loops = LOOPS,
     json: bool = Json,
 ) -> None:
-    """Run a model on given inputs, and compare.
+    """Run a model on given inputs, and check the outputs.
 
     The exit status is 1 if an output differs from --expected or, without it, holds NaN or infinite elements;
     2 if the model cannot be run on the inputs.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Bound(NamedTuple):
     """An upper bound of numbers that are known only on the device.
 
-    ``read`` returns the single number from the inputs of the piece, or None if the host cannot know it.
-    ``is_reached`` says that the greatest of the numbers is ``most``.
+    ``read`` computes a single number from the inputs of the piece; it is None if the host cannot know it.
+    If ``is_reached``, the greatest of the numbers is ``most``.
     """
 
     most: int
@@ -183,7 +183,7 @@ class OpContext:
         return inner
 
     def add_checks(self, inner: Sequence[tuple[Operator, str]], held: Any) -> None:
-        """Add the checks of a block; ``held``: whether each was true in every step."""
+        """Add the checks of a block; ``held`` tells whether each was true in every step."""
         for place, (op, message) in enumerate(inner):
             self.trace.checks.append((op, message, held[place]))
 

@@ -318,7 +318,7 @@ class Driver:
         return None
 
     def _drive(self, server: int, begun: _Begun | None = None) -> None:
-        """Make the protocol's calls to one server until it is done; ``begun``: the first call."""
+        """Make the protocol's calls to one server until it is done; ``begun`` is the first call."""
         if begun is not None:
             self._finish_call(begun)
         while True:

@@ -49,7 +49,7 @@ class Monitor:
         self._logged_at, self._logged_rounds = clock(), 0
 
     def check(self, round: int, remaining: Collection[int]) -> None:
-        """Write a line to the log when it is due; ``remaining``: the trainers that have not finished.
+        """Write a line to the log when it is due. The ``remaining`` trainers have not finished.
 
         Raises
         ------

@@ -157,7 +157,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
 def _averages(
     source: Program, startup: Program, training: Training, plan: Plan, known: set[tuple[str, str]]
 ) -> Iterator[Slice]:
-    """Return the state of operators other than updates, such as moving averages; ``known``: slices so far."""
+    """Yield new state of operators other than updates, such as moving averages; add it to ``known``."""
     block = source.global_block()
     initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
     trained = {one.param.name: one for one in plan.trained}

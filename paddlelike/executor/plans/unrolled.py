@@ -69,7 +69,7 @@ class Unrolled:
 
 
 def unroll(steps: Sequence[Step], layout: Layout, *, has_lods: bool) -> Run:
-    """Return a function that runs some steps; ``has_lods``: whether the frame has LoDs at the start."""
+    """Return a function that runs some steps; ``has_lods`` tells whether the frame begins with LoDs."""
     names: dict[str, Any] = {
         "__builtins__": {},
         "BaseException": BaseException,

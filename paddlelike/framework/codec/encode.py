@@ -43,7 +43,7 @@ def encode_program(program: Program) -> bytes:
 
 
 def build_message(program: Program, *, by_name: bool = False) -> Any:
-    """Return the program as a ProgramDesc message; ``by_name``: the variables in the order of their names."""
+    """Return the program as a ProgramDesc message, its variables sorted by name if ``by_name``."""
     message = messages().ProgramDesc()
     if program.encoded is not None:
         message.CopyFrom(program.encoded)

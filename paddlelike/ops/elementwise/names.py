@@ -14,7 +14,7 @@ _ALIKE_IN_CNTK: Final = "abs acos asin atan cos cosh exp floor log reciprocal si
 
 
 class Names(NamedTuple):
-    """The names of an operator of two operands, "" for none; ``mirrored``: the name for swapped operands."""
+    """The names of an operator of two operands, "" for none. ``mirrored`` is for swapped operands."""
 
     onnx: str
     cntk: str = ""

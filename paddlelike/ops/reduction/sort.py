@@ -99,9 +99,7 @@ def _searchsorted(rows: Array, values: Array, *, out_int32: bool, right: bool) -
 
 
 class MedianAttrs(Attrs):
-    """Attributes of median and nanmedian; ``mode``: the mean of the two middle elements, or the lesser
-    one.
-    """
+    """Attributes of median and nanmedian. For an even count ``mode`` is "avg" or "min" of the middle two."""
 
     axis: list[int] = Ints([])
     keepdim: bool = Bool(False)

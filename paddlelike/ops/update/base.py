@@ -58,7 +58,7 @@ class Update(OpDef):
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        """Return how to apply a sparse gradient; ``as_dense``: like a dense gradient."""
+        """Return how to apply a sparse gradient: like a dense one if ``as_dense``."""
         return cls.rows
 
     @classmethod
@@ -74,7 +74,7 @@ class Update(OpDef):
         as_dense: bool = False,
         awake: Array | None = None,
     ) -> Any:
-        """Run an update; ``as_dense``: apply a sparse gradient like a dense one (to the rows ``awake``)."""
+        """Run an update. ``as_dense`` applies a sparse gradient like a dense one (to the rows ``awake``)."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
         if isinstance(inputs[places.elements[0]], GrowingRows):
             return cls._update_table(inputs, keywords, places)

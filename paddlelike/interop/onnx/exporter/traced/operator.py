@@ -79,7 +79,7 @@ def convert_traced(step: Step) -> None:
 
 
 def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> None:
-    """Translate an operator; ``shared``: unknown first dims are the same in all inputs."""
+    """Translate an operator. If ``shared``, unknown first dims are the same in all inputs."""
     import jax
 
     from paddlelike.interop.onnx.exporter.traced.translation import Translation

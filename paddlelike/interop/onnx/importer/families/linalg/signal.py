@@ -10,7 +10,7 @@ from paddlelike.interop.onnx.importer.node import Node, reads
 def _transform(
     node: Node, x: Expression, axis: int, *, real: bool, forward: bool = True, half: bool = False
 ) -> Expression:
-    """Return the transform of real or complex numbers; ``half``: only the half that determines the rest."""
+    """Return the transform of real or complex numbers; if ``half``, the half that determines the rest."""
     options = {"axes": [axis], "normalization": "backward", "forward": forward}
     dims, wide = list(x.shape), x.variable.dtype
     if half:
