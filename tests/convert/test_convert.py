@@ -313,7 +313,9 @@ LARGE = [
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize(("src", "dst"), LARGE, ids=["-".join(pair) for pair in LARGE])
-def test_memory_is_the_largest_variable_and_a_constant(src: str, dst: str, tmp_path: Path) -> None:
+def test_a_conversion_needs_the_memory_of_the_largest_variable_and_a_constant(
+    src: str, dst: str, tmp_path: Path
+) -> None:
     """160 MiB in variables of 16 MiB: by the account of the operating system, all memory included."""
     arrays = {f"w{i}": np.full((4, 1 << 20), float(i), "float32") for i in range(10)}
     name = "npz" if src == "compressed" else src

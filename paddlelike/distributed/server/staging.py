@@ -162,7 +162,7 @@ class Staging:
         return len(self._used) >= self._most_sets
 
     def take(self, rows: Iterable[tuple[int, int]]) -> Contribution:
-        """Return memory for one push. ``rows`` gives, for selected rows, index of the entry and number of rows.
+        """Return memory for one push. ``rows`` gives entry index and number of rows of selected rows.
 
         Raises
         ------

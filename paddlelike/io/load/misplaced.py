@@ -79,7 +79,7 @@ def suggest_prefix(path: str) -> str:
 
 
 def explain_prefix(path: str) -> str | None:
-    """Return which other system's files have names that begin with ``path``, and a next step, or None."""
+    """Return a next step if other systems' files begin with ``path``, else None."""
     folder, base = os.path.split(path)
     if is_remote(path) or not base:
         return None
