@@ -47,11 +47,7 @@ def bound_below(x: Array, bound: float) -> Array:
 
 @stands_for(special.convert)
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    if x.dtype.kind != "f" or dtype.kind not in "iu":
-        return x.astype(dtype)
-    wide = np.iinfo(np.int64 if dtype.itemsize == np.dtype(np.int64).itemsize else np.int32)
-    fits = (x >= wide.min) & (x < -float(wide.min))
-    return jnp.where(fits, x.astype(wide.dtype), wide.min).astype(dtype)
+    return special.convert_as_x86(x, dtype, jnp.where)
 
 
 @stands_for(special.complement)

@@ -19,6 +19,7 @@ import numpy as np
 
 from paddlelike.compiled.backend import load_jax, wide_types
 from paddlelike.distributed.collective.job import Job
+from paddlelike.distributed.collective.meeting import SAME_ENDPOINTS
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
 from paddlelike.foundation.locks import Event, own_files
 
@@ -74,8 +75,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
             job.endpoints[0],
             "join",
             f"{job.name(job.rank)} could not join its job of {job.size} workers within {window:g} s: {error}",
-            hint="start all workers with the same PADDLE_TRAINER_ENDPOINTS; FLAGS_rpc_deadline (ms) is how "
-            "long they wait for each other",
+            hint=SAME_ENDPOINTS,
         ) from error
     joined.set()
     client = distributed.global_state.client

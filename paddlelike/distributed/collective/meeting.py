@@ -22,7 +22,7 @@ from paddlelike.errors import FaultError, RoleError
 _TICK: Final = 1.0  # seconds between two lines of worker 0, and two tries of another worker
 _REMIND: Final = 10.0  # seconds between two lines on the terminal
 _LINE: Final = 200  # bytes of the longest line
-_HINT: Final = (
+SAME_ENDPOINTS: Final = (
     "start all workers with the same PADDLE_TRAINER_ENDPOINTS; FLAGS_rpc_deadline (ms) is how long they wait "
     "for each other"
 )
@@ -152,7 +152,9 @@ def _arrive(job: Job, seconds: float) -> None:
                     if word == "go":
                         return
                     if word == "refused":
-                        raise RoleError(f"{job.name(0)} refuses {job.name(job.rank)}: {rest}", hint=_HINT)
+                        raise RoleError(
+                            f"{job.name(0)} refuses {job.name(job.rank)}: {rest}", hint=SAME_ENDPOINTS
+                        )
                     if word not in ("waits", "ends"):
                         break
                     absent = [int(one) for one in rest.split(",") if one.isdecimal() and int(one) < job.size]
@@ -222,7 +224,7 @@ def _find_address(endpoint: str) -> tuple[str, int]:
 
 def _make_absence(job: Job, absent: Iterable[int], seconds: float) -> FaultError:
     return FaultError(
-        f"{job.name(job.rank)} waited {seconds:g} s for {_name(job, absent)}, and ends", hint=_HINT
+        f"{job.name(job.rank)} waited {seconds:g} s for {_name(job, absent)}, and ends", hint=SAME_ENDPOINTS
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -29,8 +30,26 @@ def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
 
 
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return ``x`` with another element type; NaN and numbers out of range are converted as in C."""
-    return x.astype(dtype)
+    """Return ``x`` with another element type; NaN and numbers out of range become what x86 makes of them."""
+    if _converts_as_x86():
+        return x.astype(dtype)
+    return convert_as_x86(x, dtype, np.where)
+
+
+def convert_as_x86(x: Any, dtype: np.dtype[Any], where: Callable[..., Any]) -> Any:
+    """Return ``x`` with another element type on any processor, by numpy's or JAX's ``where``."""
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.astype(dtype)
+    wide = np.iinfo(np.int64 if dtype.itemsize == np.dtype(np.int64).itemsize else np.int32)
+    fits = (x >= float(wide.min)) & (x < -float(wide.min))
+    return where(fits, x.astype(wide.dtype), wide.min).astype(dtype)
+
+
+@functools.cache
+def _converts_as_x86() -> bool:
+    """Return whether this processor converts as Fluid's did; ARM takes the nearest integer, and 0 for NaN."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.full(1, np.nan).astype(np.int64)[0] == np.iinfo(np.int64).min)
 
 
 def complement(x: Array) -> Array:

@@ -15,6 +15,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import find
 from paddlelike.framework.opdef.registry import find_for_version
+from paddlelike.ops.kernels import special
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
 from tests.helpers.small_networks import run
 from tests.ops.harness.contract import full_attrs
@@ -270,3 +271,24 @@ def test_arithmetic_of_images_and_channel_vectors_follows_numpy(
         grad.forward(last(d_out), last(x), y, axis=axis, wanted=(True, True)), expected, strict=True
     ):
         assert_close(one, other)
+
+
+@pytest.mark.parametrize("processor", ["this", "another"])
+def test_casts_of_numbers_that_no_integer_holds_are_those_of_fluid_on_every_processor(
+    processor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numpy on ARM gives the nearest integer, and 0 for NaN."""
+    if processor == "another":
+        monkeypatch.setattr(special, "_converts_as_x86", lambda: False)
+    x = np.array([NAN, np.inf, -np.inf, 3e9, -3e9, 1e20, 300, -1.5])
+    least, long = -(1 << 31), -(1 << 63)
+    expected = {
+        "int8": [0, 0, 0, 0, 0, 0, 44, -1],
+        "uint8": [0, 0, 0, 0, 0, 0, 44, 255],
+        "int32": [least] * 6 + [300, -1],
+        "int64": [long, long, long, 3 * 10**9, -3 * 10**9, long, 300, -1],
+    }
+    for kind, numbers in expected.items():
+        for given in (np.float32, np.float64):
+            attrs = {"in_dtype": fluid.core.convert_dtype(given), "out_dtype": fluid.core.convert_dtype(kind)}
+            assert compute("cast", "1.8", x.astype(given), **attrs).tolist() == numbers
