@@ -287,14 +287,13 @@ class Content:
             self.files.append(FileFacts(name, "other", "a broken chain of deltas", 0, *chain))
             return
         path = chain.path(0)
-        with self.where.open_file(path) as file:
-            try:
+        try:
+            with self.where.open_file(path) as file:
                 entry = VariableDirectory().read_entry(name, file, chain.kind)
-            except FormatError as error:
-                self.files.append(
-                    FileFacts(path, "other", "link 0 of a chain", file.size, error.message, RESTORE)
-                )
-                return
+        except (FormatError, StorageError) as error:
+            size = chain.records[0].size
+            self.files.append(FileFacts(path, "other", "link 0 of a chain", size, error.message, RESTORE))
+            return
         if entry.height is not None:  # after all links
             row = entry.nbytes // max(entry.shape[0], 1)
             entry = entry._replace(shape=chain.shape, nbytes=row * chain.shape[0])

@@ -108,7 +108,7 @@ class ChainedContents:
         path = chain.path(0)
         found = self._inner.look(path, kind)
         if not isinstance(found, Held):
-            return found
+            return found and found._replace(hint=found.hint or RESTORE)
         header = found.header
         shape = tuple(chain.records[0].facts["shape"])
         if (header.dtype.name, header.shape, header.lod) != (chain.dtype, shape, ()):

@@ -44,10 +44,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     return make_chains(tmp_path_factory.mktemp("chains"), Training)
 
 
-def list_links(path: Path) -> list[Path]:
-    """Return the links of both tables but the whole values."""
+def list_links(path: Path, *, whole: bool = False) -> list[Path]:
+    """Return the links of both tables, without or with the whole values."""
     found = (path / "__deltas__").glob("*.????????.*")  # earlier manifests are there as well
-    return sorted(each for each in found if not each.name.endswith(".0"))
+    return sorted(each for each in found if whole or not each.name.endswith(".0"))
 
 
 def of_same_table(path: Path, link: Path) -> list[Path]:
@@ -57,7 +57,7 @@ def of_same_table(path: Path, link: Path) -> list[Path]:
 
 
 def remove(path: Path, dice: random.Random, *_: Path) -> None:
-    dice.choice(list((path / "__deltas__").iterdir())).unlink()
+    dice.choice(list_links(path, whole=True)).unlink()
 
 
 def double(path: Path, dice: random.Random, *_: Path) -> None:
@@ -102,7 +102,7 @@ def cut(path: Path, dice: random.Random, *_: Path) -> None:
 
 
 def flip(path: Path, dice: random.Random, *_: Path) -> None:
-    flip_bit(dice.choice(list((path / "__deltas__").iterdir())), dice)
+    flip_bit(dice.choice(sorted((path / "__deltas__").iterdir())), dice)
 
 
 def flip_bit(path: Path, dice: random.Random) -> None:
