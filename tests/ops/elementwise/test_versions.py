@@ -274,7 +274,7 @@ def test_arithmetic_of_images_and_channel_vectors_follows_numpy(
 
 
 @pytest.mark.parametrize("processor", ["this", "another"])
-def test_casts_of_numbers_that_no_integer_holds_are_those_of_fluid_on_every_processor(
+def test_casts_of_numbers_that_no_integer_holds_give_what_fluid_gives_on_every_processor(
     processor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numpy on ARM gives the nearest integer, and 0 for NaN."""
