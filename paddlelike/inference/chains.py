@@ -368,14 +368,9 @@ def _make_product(
     dtype, columns, is_small = w.dtype, w.shape[1], w.size < SHORT
     add, maximum = np.add, np.maximum
     last = 0  # number of rows
+    # A number of rows, as many rows of biases, and zeros for relu: numpy takes half a microsecond to
+    # broadcast a row.
     repeated: tuple[int, Array | None, Array | None] = (0, None, None)
-
-    def repeat(rows: int) -> tuple[int, Array | None, Array | None]:
-        """Return a number of rows, as many rows of biases, and zeros for relu or None: numpy takes half a
-        microsecond to broadcast a row.
-        """
-        zeros = np.zeros((rows, columns), dtype)
-        return rows, None if bias is None else zeros + bias, zeros if clips else None
 
     def multiply_all(x: Array) -> Array:
         nonlocal last, repeated
@@ -387,9 +382,11 @@ def _make_product(
         if last != rows:
             last = rows
         elif rows * columns <= _REPEATED:
-            if repeated[0] != rows:
-                repeated = repeat(rows)
-            rows, biases, zeros = repeated
+            kept = repeated  # by one name: another thread may replace it
+            if kept[0] != rows:
+                zeros = np.zeros((rows, columns), dtype)
+                kept = repeated = rows, None if bias is None else zeros + bias, zeros if clips else None
+            _, biases, zeros = kept
         if biases is not None:
             out = add(out, biases, out) if columns > 1 else out + biases
         if zeros is not None:

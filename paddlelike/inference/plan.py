@@ -109,7 +109,7 @@ class PredictionPlan(Plan):
         return [step for _, group in groupby(steps, _is_of_library) for step in self._join_images([*group])]
 
     def _pass_on(self, step: Step, dying: list[str]) -> Step:
-        """Return the step; a scale by 1 returns its input where nothing else reads that memory."""
+        """Return the step; once unrolled, a scale by 1 returns its input where nothing else reads that."""
         binding, op = step.binding, step.op
         if binding is None or op.type != "scale" or op.input("ScaleTensor"):
             return step
@@ -117,11 +117,9 @@ class PredictionPlan(Plan):
         is_own = x in dying and x not in self.fed and x not in self.aliases.views_of_kept
         if not (is_own and binding.is_plain) or (keywords["scale"], keywords["bias"]) != (1.0, 0.0):
             return step
-        kernel, positions, target = _return, binding.inputs[:1], binding.outputs[0]
-        store = make_storer([target], several=[False], kept=frozenset(), copies=False, fresh=False)
-        run = bind_kernel(kernel, positions, frozenset(), store, binding.share, binding.dead, None)
-        passing = binding._replace(kernel=kernel, inputs=positions, candidates=())
-        return Step(run, op, "joined", binding=passing)
+        return step._replace(
+            binding=binding._replace(kernel=_return, inputs=binding.inputs[:1], candidates=())
+        )
 
     def _make_convolution(self, block: Block, chain: Chain) -> onednn.Convolution | None:
         """Return a chain as a convolution of the library, or None if numpy must compute it or is faster."""

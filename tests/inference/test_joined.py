@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +300,28 @@ def test_repeated_runs_of_handles_follow_their_arrays(tmp_path: Path) -> None:
         seen.append(joined.get_output_handle(joined.get_output_names()[0]).copy_to_cpu())
         np.testing.assert_allclose(seen[-1], plain.run(feed)[0], rtol=0, atol=CLOSE)
     np.testing.assert_array_equal(seen[1], seen[3])  # what was given away stays
+
+
+def test_clones_with_other_numbers_of_rows_do_not_disturb_each_other(tmp_path: Path) -> None:
+    save(tmp_path, lambda: (["x"], [L.fc(fluid.data("x", [None, 13]), 1)]))
+    first, _ = open_model(tmp_path, joined=True)
+    given = [np.random.default_rng(rows).random((rows, 13), "float32") for rows in (1, 3)]
+    expected = [first.run([x])[0] for x in given]
+
+    def work(which: int) -> bool:
+        predictor = first.clone()
+        found = [predictor.run([given[which]])[0] for _ in range(2000)]
+        return all(one.shape == expected[which].shape for one in found) and all(
+            np.allclose(one, expected[which], rtol=0, atol=CLOSE) for one in found[::50]
+        )
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert all(pool.map(work, (0, 1)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_bad_ids_of_a_repeated_run_raise_the_error_of_the_executor(tmp_path: Path) -> None:
