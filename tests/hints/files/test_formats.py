@@ -529,6 +529,16 @@ def look_deeper(inner: bool) -> Any:
     return load(dirname=finding.advice.removeprefix("look at "))
 
 
+def feed(*, by_name: bool) -> Any:
+    """Export a network whose feed is named or is a variable, and predict."""
+    with new_network():
+        x = read_rows()
+        out = fluid.layers.scale(x, 2.0)
+        exe = fluid.Executor()
+        fluid.io.save_inference_model("model", ["x"] if by_name else [x], [out], exe)  # type: ignore[list-item]
+    return predict()
+
+
 def find_remains(loaded: bool) -> Any:
     """Look at a directory beside which a killed save left files; load it, save it and look again."""
     save()
@@ -542,6 +552,9 @@ def find_remains(loaded: bool) -> Any:
 
 
 ADVICE: dict[str, Advice] = {
+    "a feed that is a variable": Advice(
+        lambda: feed(by_name=False), "pass {}", lambda: feed(by_name=True), 2 * ROWS
+    ),
     "a pointer of Git": Advice(
         lambda: point(is_pulled=False),
         "fetch the file with: git lfs pull",
