@@ -45,6 +45,7 @@ class PaddlePredictor:
         self._scope, self._executor = scope.new_scope(), Executor(CPUPlace())
         self._inputs = {name: ZeroCopyTensor(name) for name in feeds}
         self._outputs = {name: ZeroCopyTensor(name) for name in fetches}
+        self._results = [self._outputs[name] for name in fetches]
         self._fetches = fetches
         self._by_name = config.specify_input_name()
         self._follower: Follower | None = None
@@ -126,7 +127,7 @@ class PaddlePredictor:
         for name, tensor in self._inputs.items():
             array = tensor._array
             feed[name] = tensor._to_feed() if array is None or tensor._lod else array
-        for output, value in zip(self._outputs.values(), self._run(feed, lend=True), strict=False):
+        for output, value in zip(self._results, self._run(feed, lend=True), strict=True):
             output._array, output._lod = value
         return True
 

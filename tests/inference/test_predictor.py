@@ -168,6 +168,29 @@ def test_input_handles_keep_their_arrays_and_missing_ones_are_named(tmp_path: Pa
         predictor.get_output_handle("nothing")
 
 
+def test_a_result_that_a_model_gives_twice_is_found_under_its_name(tmp_path: Path) -> None:
+    save_network(tmp_path)
+    expected = run_by_executor(tmp_path)
+    program = fluid.Program.parse_from_string((tmp_path / "model").read_bytes())
+    block = program.global_block()
+    first, second = (op.input("X")[0] for op in block.ops[-2:])
+    block.ops[-1]._rename_input(second, first)
+    block.append_op(
+        type="fetch", inputs={"X": [second]}, outputs={"Out": block.ops[-1].output("Out")}, attrs={"col": 2}
+    )
+    (tmp_path / "__manifest__").unlink()
+    (tmp_path / "model").write_bytes(program.desc.serialize_to_string())
+    predictor = inference.create_predictor(
+        inference.Config(str(tmp_path / "model"), str(tmp_path / "params"))
+    )
+    for name, array in zip("xy", (X, Y), strict=True):
+        predictor.get_input_handle(name).copy_from_cpu(array)
+    predictor.run()
+    assert predictor.get_output_names() == [first, first, second]
+    for name, array in zip((first, second), expected, strict=True):
+        np.testing.assert_array_equal(predictor.get_output_handle(name).copy_to_cpu(), array)
+
+
 def test_clones_run_in_threads_and_share_the_parameters(tmp_path: Path) -> None:
     save_network(tmp_path)
     pool = inference.PredictorPool(inference.Config(str(tmp_path / "model"), str(tmp_path / "params")), 8)
