@@ -18,10 +18,10 @@ PAGE = PROJECT / "CONTRIBUTING.md"
 
 #: How many thousand tokens each room may have; "others" are all rooms that are not named.
 BUDGETS = {
-    "ops": 274,
+    "ops": 275,
     "layers": 72,
     "io": 71,
-    "storage": 49,
+    "storage": 50,
     "framework": 38,
     "formats": 45,
     "executor": 33,
@@ -30,7 +30,7 @@ BUDGETS = {
     "fluid": 35,
     "foundation": 14,
     "interop": 202,
-    "distributed": 140,
+    "distributed": 142,
     "compiled": 109,
     "training": 19,
     "scan": 11,
