@@ -226,7 +226,7 @@ def _append_gradients(
     target_gradients: Variable | Sequence[Variable | None] | None,
     no_grad_set: Iterable[Variable | str] | None,
 ) -> list[Variable | None]:
-    """Return the gradient of each input, or None."""
+    """Return the gradient of each input, or None for an input that no target depends on."""
     target_list = _to_list(targets)
     given = _to_list(target_gradients) if target_gradients is not None else [None] * len(target_list)
     if len(given) != len(target_list):

@@ -16,7 +16,9 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts`` says whether the pass gets a number in the program. Passes inside a branch get none."""
+        """``counts`` says whether the names of the pass contain its number in the program, except inside
+        branches.
+        """
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes
@@ -36,7 +38,9 @@ class PassNames:
         return start
 
     def get_gradient(self, variable: str) -> str | None:
-        """Return the name of the gradient of a variable in this pass, or None."""
+        """Return the name of the gradient of a variable in this pass, or None if the pass does not compute
+        one.
+        """
         return self._names.get(grad_name(variable))
 
     def get_variable(self, name: str) -> str:

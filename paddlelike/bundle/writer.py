@@ -104,14 +104,14 @@ def _name_as_before(data: bytes) -> bytes:
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler whose persistent ids come from a function."""
+    """A pickler that keeps some objects outside of the pickle, as a function decides."""
 
     def __init__(self, file: IO[bytes], protocol: int, find_id: Callable[[Any], str | None]) -> None:
         super().__init__(file, protocol)
         self._find_id = find_id
 
     def persistent_id(self, obj: object) -> str | None:
-        """Return the id of an object that is kept outside of the pickle, or None."""
+        """Return the id of an object that is kept outside of the pickle, or None for other objects."""
         return self._find_id(obj)
 
 

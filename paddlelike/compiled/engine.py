@@ -235,7 +235,7 @@ class Engine:
         return self._find_stop(start, failed) if parted else stop
 
     def _find_obstacle(self, index: int) -> str | None:
-        """Return why a step cannot be compiled, as far as that is known before it runs."""
+        """Return why a step cannot be compiled, or None if no reason is known before it runs."""
         op = self.plan.steps[index].op
         cls = registry.find_for_version(op.type, self.plan.program.paddle_version)
         if cls is not None and cls.external:

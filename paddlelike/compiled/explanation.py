@@ -43,7 +43,7 @@ def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: P
 def explain_copies(
     program: Program, feeds: Iterable[str], fetches: list[str], places: Sequence[Place]
 ) -> str:
-    """Return one line that says where the copies of a program run, and why numpy ran them last if it did."""
+    """Return one line that says where a program's copies run and, if numpy ran them last time, why."""
     what = f"{len(places)} copies, each on a device of its own"
     names = frozenset(feeds)
     for key, copies in program.plans.items():

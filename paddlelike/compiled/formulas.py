@@ -120,7 +120,7 @@ class _Translation:
 
 
 class _Owner:
-    """Replaces the class of a method; the functions found in that class are translated, too."""
+    """Replaces the class of a method; functions found in that class are translated as well."""
 
     def __init__(self, owner: Any, translation: _Translation) -> None:
         self._owner, self._translation = owner, translation

@@ -130,7 +130,7 @@ def load_lowerings() -> Mapping[str, Lowering]:
 
 
 def find_lowering(cls: type[OpDef]) -> Lowering | None:
-    """Return the lowering of an operator, or None."""
+    """Return the lowering of an operator, or None without one."""
     found = load_lowerings().get(cls.type)
     if found is not None:
         return found
@@ -144,13 +144,13 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
 
 
 def find_across_rows(cls: type[OpDef]) -> Lowering | None:
-    """Return the lowering of an operator that mixes the rows of sequences, or None."""
+    """Return the lowering of an operator that mixes the rows of sequences, or None for other operators."""
     load_lowerings()
     return _ACROSS.get(cls.type)
 
 
 def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
-    """Return the operator that ``cls`` is the gradient of, or None."""
+    """Return the operator that ``cls`` is the gradient of, or None if ``cls`` is not a gradient."""
     return cls.forward_of
 
 
@@ -170,7 +170,7 @@ def _leave_integers(arg: Any) -> object:
 
 
 def knows_no_lod(cls: type[OpDef]) -> bool:
-    """Return whether an operator treats sequences like an array with the same rows."""
+    """Return whether an operator treats sequences like an array of the same rows, without a LoD."""
     return not cls.context or (bool((cls.forward_of or cls).by_row) and find_across_rows(cls) is None)
 
 

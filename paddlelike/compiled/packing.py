@@ -23,7 +23,9 @@ def are_sequences(value: Any, lod: LoD | None) -> bool:
 
 
 def stands_for_none(value: Any, lod: LoD | None) -> bool:
-    """Return whether a value has one row only because all its sequences are empty, as after ``ctc_align``."""
+    """Return whether the only row of a value stands for no rows: all sequences are empty, as after
+    ``ctc_align``.
+    """
     return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
 
 

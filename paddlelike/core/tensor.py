@@ -121,7 +121,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         self._device, self._device_version = value, self.version
 
     def find_on_device(self) -> Any:
-        """Return the device array that holds the same elements as this tensor, or None."""
+        """Return the device array that holds the same elements as this tensor, or None without one."""
         return self._device if self._device_version == self.version else None
 
     def borrow(self) -> LoDTensor:

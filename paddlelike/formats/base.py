@@ -216,12 +216,12 @@ class Format(ABC, Generic[S, W]):
             )
 
     def refuse_name(self, name: str) -> str | None:
-        """Return why the format cannot hold a name, or None."""
+        """Return why the format cannot hold a name, or None if it can."""
         good = len(name) <= _LONGEST_NAME and name.encode("utf-8", "ignore").decode() == name
         return None if good or not self.holds.names else "a name that is not text, or too long"
 
     def _refusal(self, value: Value | Array) -> str | None:
-        """Return why the format cannot hold ``value``, or None."""
+        """Return why the format cannot hold ``value``, or None if it can."""
         if isinstance(value, SelectedRows) and not self.holds.selected_rows:
             return "SelectedRows"
         if isinstance(value, LoDTensor) and value.lod() and not self.holds.lod:

@@ -62,7 +62,7 @@ def check_total(unpacked: int, size: int) -> None:
 
 
 def copy_into(array: Array, into: Array) -> Array:
-    """Copy an array that was read into another array, and return the latter.
+    """Copy an array that was read into ``into``, and return ``into``.
 
     Raises
     ------

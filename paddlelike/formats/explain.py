@@ -29,7 +29,8 @@ class _Kind(NamedTuple):
 
 
 def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = None) -> str | None:
-    """Return the kind of a file of ``size`` bytes with the beginning ``head``, and a next step, or None.
+    """Return the kind of a file of ``size`` bytes that begins with ``head``, and a next step, or None if
+    unknown.
 
     ``asked`` is the expected stream: a dense tensor or SelectedRows.
 

@@ -435,7 +435,7 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
 
 
 def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
-    """Return why a dataset cannot be a variable, or None."""
+    """Return why a dataset cannot be a variable, or None if it can."""
     h5py = _import_h5py()
     with _damage_named(f"{name!r:.80}: its header is damaged"):
         if dataset.is_virtual or dataset.external is not None:

@@ -152,7 +152,7 @@ def _list_members(file: Source, members: Mapping[str, Member], before: int = 0) 
 
 
 def _find_problem(head: bytes, name: str) -> str | None:
-    """Return why an array cannot be a variable, or None."""
+    """Return why an array cannot be a variable, or None if it can."""
     kind = _NO_NUMBERS.get(npy.find_kind(head))
     if kind is not None:
         return f"an array of {kind}"

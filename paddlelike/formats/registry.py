@@ -180,7 +180,7 @@ def all_formats() -> dict[str, AnyFormat]:
 
 
 def sniff(source: Readable | Folder) -> AnyFormat | None:
-    """Return the first format that recognizes a file or folder, or None.
+    """Return the first format that recognizes a file or folder, or None if none does.
 
     >>> sniff(b"hello") is None
     True
@@ -195,7 +195,9 @@ def sniff(source: Readable | Folder) -> AnyFormat | None:
 
 
 def sniff_head(head: bytes, size: int) -> FileFormat | None:
-    """Return the first format that recognizes a file of ``size`` bytes by its first bytes, or None."""
+    """Return the first format that recognizes a file of ``size`` bytes by its first bytes, or None if none
+    does.
+    """
     for format in _registry.all():  # noqa: A001
         if isinstance(format, FileFormat) and _recognizes(format, partial(format.sniff, head, size)):
             return format

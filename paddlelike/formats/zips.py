@@ -114,8 +114,8 @@ def check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
 
 
 def find_damage(file: Source) -> str | None:
-    """Return an uncompressed member that does not match its CRC-32, or None. Others are checked when
-    unpacked.
+    """Return an uncompressed member that does not match its CRC-32, or None if all match. Others are checked
+    when unpacked.
 
     Raises FormatError as :func:`open_zip` does.
     """

@@ -80,7 +80,7 @@ class Current(Generic[T]):
         return Block({self: value})
 
     def find_own(self) -> Block | None:
-        """Return the innermost block that the calling thread is in, or None."""
+        """Return the innermost block that the calling thread is in, or None outside blocks."""
         for ref in self.blocks[::-1]:  # a copy: other threads leave their blocks
             if (block := ref()) is not None and block.is_own():
                 return block

@@ -231,7 +231,7 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
 
 
 def _look_up(path: str, frame: FrameType) -> object:
-    """Return the value of a dotted name in a frame, or None."""
+    """Return the value of a dotted name in a frame, or None if the frame lacks the name."""
     first, *rest = path.split(".")
     found = {**frame.f_globals, **frame.f_locals}.get(first)
     for one in rest:

@@ -162,7 +162,7 @@ def _list_layers(kind: str, numbers: Collection[int]) -> str:
 
 
 def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | None:
-    """Return a hint for an array without batch axis or with its channels on another axis, or None."""
+    """Return a hint if an array lacks the batch axis, or has its channels on another axis; else None."""
     want = variable.shape
     rest = want[1:]
     fits = len(rest) == len(shape) and all(w in (-1, h) for w, h in zip(rest, shape, strict=True))

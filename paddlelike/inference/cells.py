@@ -47,7 +47,7 @@ class Loop(NamedTuple):
 
 
 def find_loop(op: Operator, find_constant: Constants, library: onednn_library.Library | None) -> Loop | None:
-    """Return a ``recurrent`` operator as a loop over a known cell, or None."""
+    """Return a ``recurrent`` operator as a loop over a known cell, or None if its cell is unknown."""
     xs, initial = op.input("inputs"), op.input("initial_states")
     inner, states = list(op.attrs["ex_states"]), list(op.attrs["states"])
     if len(xs) != 1 or not 1 <= len(initial) <= 2 or len(states) != len(initial):

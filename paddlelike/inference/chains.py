@@ -96,7 +96,7 @@ class Chain:
         return onednn.Product(library, w, self.bias, self.cut, self.activated, plain)
 
     def make_operation(self, library: onednn_library.Library) -> onednn.Convolution | None:
-        """Return the chain as a convolution of the library, or None."""
+        """Return the chain as a convolution of the library, or None if the library cannot compute it."""
         if self.is_product or not self.fits_library():
             return None
         from paddlelike.inference import onednn  # late: many programs use no library

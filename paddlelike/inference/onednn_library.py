@@ -236,7 +236,7 @@ def load() -> Library | str:
 
 
 def find_activation(kind: str, keywords: Mapping[str, Any]) -> Eltwise | None:
-    """Return the library's activation for an operator type, or None."""
+    """Return the library's activation for an operator type, or None if the library lacks it."""
     if kind == "relu6":
         return _CLIP, 0.0, keywords["threshold"]
     if kind == "leaky_relu":

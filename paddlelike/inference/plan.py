@@ -135,7 +135,7 @@ class PredictionPlan(Plan):
         return operation if operation.find((1, *x), chain.residual is not None) is not None else None
 
     def _make_pool(self, step: Step) -> onednn.Pool | None:
-        """Return a step as a pool of the library, or None."""
+        """Return a step as a pool of the library, or None if the library cannot compute it."""
         binding = step.binding
         if self._library is None or binding is None or binding.cls.type != "pool2d":
             return None

@@ -192,7 +192,7 @@ def _hash(content: Content, name: str) -> str | None:
 
 
 def _compare_values(name: str, one: Content, left: Held, other: Content, right: Held) -> Change | None:
-    """Return how a variable differs, or None."""
+    """Return how a variable differs, or None if it does not."""
     texts = _describe(left), _describe(right)
     if left.entry.dtype != right.entry.dtype:
         return Change(name, "type", *texts)

@@ -192,7 +192,7 @@ class Content:
         return (*inner, *(LeftOut(name, what) for name, what in others.items()))
 
     def explain_unread(self) -> str | None:
-        """Return a description of the files that could not be read, with advice, or None."""
+        """Return a description of the files that could not be read, with advice, or None if all were read."""
         unread = self.list_unread()
         if self.is_file:
             return next(iter(unread.values()), None)
@@ -360,7 +360,9 @@ class Content:
         return "combined", combined.title
 
     def _find_names(self, name: str, entries: list[Entry]) -> list[str] | None:
-        """Return the names of the values of a combined file, from the manifest or from a program; or None."""
+        """Return the names of the values of a combined file, from the manifest or a program; None if both
+        lack them.
+        """
         facts = [(entry.dtype, tuple(entry.shape)) for entry in entries]
         record = None if self.manifest is None else self.manifest.files.get(name)
         listed = record.facts.get("variables") if record is not None else None

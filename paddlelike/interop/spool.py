@@ -171,7 +171,7 @@ class Spool:
 
 
 def _local_path(source: object, entry: Entry) -> str | None:
-    """Return the path of the local file that holds an entry, or None."""
+    """Return the path of the local file that holds an entry, or None for other sources."""
     path = getattr(source, "path", None)
     if not isinstance(path, str):
         return None

@@ -83,7 +83,7 @@ class PendingSave:
 
     @property
     def error(self) -> BaseException | None:
-        """The exception that ended the save, or None. Reading it does not mark it as reported."""
+        """The exception that ended the save, or None without one. Reading it does not mark it as reported."""
         return self._error
 
     def __repr__(self) -> str:

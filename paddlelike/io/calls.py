@@ -206,7 +206,8 @@ def select(
     vars: Iterable[Variable | str] | None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None,
 ) -> list[Variable]:
-    """Return the variables to save or load: ``vars``, else those of ``program`` that ``predicate`` accepts.
+    """Return the variables to save or load: ``vars``, else the variables of ``program`` that ``predicate``
+    accepts.
 
     RAW variables hold no tensor and are left out, as in Fluid. Raises TypeError for an item of ``vars`` that
     is neither a variable nor a name, and GraphError for an unknown name.
@@ -224,7 +225,7 @@ def select(
 
 
 def describe_unchosen(program: Program, names: str = "the predicate chose none") -> str:
-    """Return the variables of a program that a predicate could have chosen, in words."""
+    """Describe which variables of a program a predicate could have chosen."""
     held = [one.name for one in program.list_vars() if one.persistable and one.type not in HOLDERS]
     if not held:
         return "the program has no persistable variable"

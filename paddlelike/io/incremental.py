@@ -90,13 +90,15 @@ class Known:
         return bool(self._saves or self._loaded)
 
     def find_saved(self, holder: ScopeVariable) -> Record | None:
-        """Return the record of the file into which this value of the variable was saved, or None."""
+        """Return the record of the file into which this value of the variable was saved, or None if it was
+        not saved.
+        """
         saved = self._saves.get(holder)
         return saved[1] if saved is not None and saved[0].is_of(holder) else None
 
     def find_state(self, holder: ScopeVariable, record: Record) -> State | None:
-        """Return the state in which a variable had the value of a chain whose last link is ``record``, or
-        None if unknown. The variable may have changed since.
+        """Return the state of a variable when it equalled the chain that ends with ``record``, or None if
+        unknown. The variable may have changed since.
         """
         saved = self._saves.get(holder)
         if saved is not None and _is_same_link(saved[1], record):
@@ -106,7 +108,9 @@ class Known:
         return self._loaded.states.get(holder)
 
     def find_loaded(self, holder: ScopeVariable, name: str) -> Record | None:
-        """Return the record of the file from which this value was loaded, or None. Its shape may differ."""
+        """Return the record of the file that this value was loaded from, or None without one. Its shape may
+        differ.
+        """
         state = None if self._loaded is None else self._loaded.states.get(holder)
         if state is None or not state.is_of(holder) or "/" in name:  # the stamp is of the top folder only
             return None

@@ -379,7 +379,7 @@ def is_initialized(name: str) -> bool:
 
 
 def _explain_misfit(missing: Sequence[str], values: Mapping[str, Array]) -> str | None:
-    """Return the hint for variables that the files do not hold, or None."""
+    """Return a hint if the missing names differ from the names in the files only in counters, else None."""
     hint = explain_renumbering(missing, list(values))
     return None if hint is None else hint.partition(" (or map the names")[0]  # fluid.load takes no rules
 

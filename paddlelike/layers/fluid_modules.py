@@ -133,7 +133,7 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def present_names(module: ModuleType) -> None:
-    """Add to one of Fluid's modules below ``layers`` the public names that it has in Fluid.
+    """Add Fluid's public names to one of its modules below ``layers``.
 
     For any other name it raises AttributeError. Names are looked up in :mod:`paddlelike.layers` when they are
     used, because that package imports the module before it has all of its names.

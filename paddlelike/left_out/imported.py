@@ -36,7 +36,7 @@ _ORIGINS: Final = {
 
 
 def find_imported(name: str) -> Any:
-    """Return the object that Fluid's modules have under that name, or None.
+    """Return the object that Fluid's modules import under that name, or None for other names.
 
     >>> find_imported("program_guard").__name__
     'program_guard'

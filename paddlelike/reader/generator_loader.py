@@ -81,7 +81,7 @@ class GeneratorLoader(Versioned):
 
     @property
     def queue(self) -> BatchQueue | None:
-        """The queue that the program reads, or None."""
+        """The queue that the program reads, or None for an iterable loader."""
         return self._queue
 
     def set_sample_generator(

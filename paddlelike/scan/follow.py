@@ -99,7 +99,7 @@ class Folder(Facts):
         return self.modules[path].follow()
 
     def find_module(self, name: str, level: int, file: str) -> str | None:
-        """Return the file of a module that a script imports, or None."""
+        """Return the file of a module that a script imports, or None if the folder lacks it."""
         key = (name, level, os.path.dirname(file))
         if key not in self.located:
             self.located[key] = find_module(name, level, file, self.scripts, self.root)

@@ -63,7 +63,7 @@ def _say_absent(path: str) -> Problem:
 
 
 def find_attribute(path: str, owner: object, name: str, *, imported: bool = False) -> object | Problem:
-    """Return the attribute of a module, class or object of ours, or why it is not there.
+    """Return the attribute of a module, class or object of this package, or why it is missing.
 
     ``imported`` says that it is imported by ``from path import name``.
     """
@@ -139,7 +139,7 @@ def _find_refusal(found: object) -> Problem | None:
 
 
 def _parse(function: FunctionType) -> list[ast.stmt]:
-    """Return the statements of a function; none where its source is not there."""
+    """Return the statements of a function, or none if its source is not available."""
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     except (OSError, SyntaxError, ValueError):

@@ -45,7 +45,7 @@ class Source:
 
 
 def find_project(path: str) -> str:
-    """Return the folder whose modules a script may import: that of its project, or else its own folder."""
+    """Return the folder whose modules a script may import: its project's folder, or else its own folder."""
     own = folder = os.path.dirname(path)
     while os.path.dirname(folder) != folder:
         if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):

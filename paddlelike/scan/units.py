@@ -140,7 +140,7 @@ class Unit:
                 yield from base.list_bases()
 
     def find(self, name: str) -> object:
-        """Return the value of a name of a module or class, or None."""
+        """Return the value of a name of a module or class, or None if the name is not bound."""
         units = (self, *(base for base in self.list_bases() if isinstance(base, Unit)))
         return next((one.names[name] for one in units if name in one.names), None)
 

@@ -66,7 +66,7 @@ def locate_prefix(path: Path) -> tuple[Location, str]:
 
 
 def find_near_file(path: Path) -> str | None:
-    """Return a hint with the files beside a missing one whose names are similar, or None."""
+    """Return a hint with the names beside a missing file that are similar, or None without any."""
     try:
         where, name = locate_prefix(path)
         names = where.list_names() if is_remote(os.fspath(path)) else os.listdir(where.path or ".")

@@ -138,7 +138,7 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
 
 
 def _were_saved_after(root: str, records: Mapping[str, Record]) -> bool:
-    """Return whether files were written after the manifest, within the time of a slow save."""
+    """Return whether all files were written after the manifest, within the time that a slow save takes."""
     try:
         end = os.lstat(os.path.join(root, MANIFEST)).st_mtime_ns + _MARGIN
         facts = [os.lstat(os.path.join(root, name)) for name in records]

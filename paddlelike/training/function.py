@@ -101,7 +101,7 @@ class Function:
         return values[0] if len(values) == 1 else values
 
     def find_by_name(self, name: str) -> Function | None:
-        """Return the function whose output is the variable with that name, or None."""
+        """Return the function whose output is the variable with that name, or None without one."""
         block = self.program.global_block()
         return Function(block.var(name)) if block.has_var(name) else None
 

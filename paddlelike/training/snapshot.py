@@ -100,7 +100,9 @@ def restore(trainer: Trained, checkpoints: NumberedCheckpoints) -> Any:
 
 
 def restore_newest(trainer: Trained, checkpoints: NumberedCheckpoints) -> tuple[Any, dict[str, Any]] | None:
-    """Restore the checkpoint with the most samples; return its external and session states, or None."""
+    """Restore the checkpoint with the most samples; return its external and session states, or None without
+    one.
+    """
     state = checkpoints.restore_newest(trainer.executor, trainer.program, _make_check(trainer))
     return None if state is None else _take(trainer, state)
 

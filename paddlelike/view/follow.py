@@ -111,7 +111,7 @@ class Follower:
             }
 
     def find_save(self, id: int) -> str | None:  # noqa: A002
-        """Return the path of a save listed by :meth:`look`, or None."""
+        """Return the path of a save listed by :meth:`look`, or None for an unknown id."""
         with self._lock.hold():
             names = [save.name for save in self._saves if save.id == id]
         return os.path.join(self.directory, names[0]) if names else None

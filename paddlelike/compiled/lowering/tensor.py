@@ -104,7 +104,9 @@ def index_sample(x: Array, index: Array, *, ctx: OpContext) -> Array:
 
 @lowers("range", "linspace")
 def refuse_values(start: Array, end: Array, step: Array) -> Array:
-    """Raise LoweringError unless a value is a constant; numpy's kernel then computes the result."""
+    """Raise LoweringError, since the number of elements depends on values; numpy's kernel then computes the
+    result.
+    """
     raise LoweringError("the number of elements depends on values")
 
 

@@ -156,7 +156,8 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 
 
 def _spoil_others(found: Array | Results, grad: SparseRows, rate: Array) -> Results:
-    """Return updated tables where other rows become NaN if a dense gradient would make them NaN.
+    """Return the updated tables; rows without a gradient become NaN where a dense gradient would make them
+    NaN.
 
     With an infinite or NaN learning rate, ``0 * lr`` is NaN. A loop of at most one step is used because a
     conditional would copy the table.

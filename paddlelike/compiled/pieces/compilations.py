@@ -60,7 +60,7 @@ class Compilations:
         self._recent.append(False)
 
     def check_worth(self, signature: Signature, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
-        """Raise PassedOverError if these shapes are new, as in nearly all earlier runs."""
+        """Raise PassedOverError if these shapes are new, and nearly all earlier runs had new shapes too."""
         key = hash(signature)
         is_new = key not in self._seen
         often = sum(self._recent) >= _OFTEN

@@ -45,7 +45,7 @@ class Executable(NamedTuple):
     check_first: Any  # computes the second result beforehand, where that is quick
 
     def require(self, checked: Any) -> None:
-        """Raise OperatorError for the first check that does not hold, RefusedError if numpy has to run it."""
+        """Raise OperatorError for the first failed check, or RefusedError if numpy must run the operator."""
         if not self.checks or (held := np.asarray(checked)).all():
             return
         op, message = self.checks[int(np.argmin(held))]

@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import GRAD, OpDef, registry
 
 
 def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
-    """Return a step of a piece whose result a later gradient needs, but which the piece did not return."""
+    """Return a step whose result a later gradient needs, although the piece did not return that result."""
     for index in range(steps.stop, len(plan.steps)) if missing else ():
         found = _find_forward(plan, index)
         if found is None or found not in steps or not plan.reads[index] & plan.writes[found] & set(missing):

@@ -58,7 +58,7 @@ def find_alike(plan: CompiledPlan, start: int, stop: int, small: set[int]) -> Al
 
 
 def _find_rules(plan: CompiledPlan, op: Operator, position: int) -> Iterator[Any]:
-    """Return the rule that computes a persistable from its old value and constants alone, or None."""
+    """Yield the rules that compute a persistable from its old value and constants alone."""
     if op.type in _IN_PLACE:
         names = {*op.input_arg_names, *op.output_arg_names}
         if len(names) == 1 and plan.layout.get_position(op.block, *names) == position:

@@ -114,7 +114,7 @@ class _DeviceRows(OldRows):
         _kept[id(array)] = self
 
     def wait(self) -> None:
-        """Wait while a waiting save reads a part of the table."""
+        """Wait until a waiting save has read a part of the table."""
         if self._waits:
             self._has_read.wait(_PATIENCE)
 

@@ -143,7 +143,9 @@ class OpContext:
             self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))
 
     def _find_count(self, x: Packed) -> Rows | None:
-        """Return a function by which the host counts the used rows of sequences, or None."""
+        """Return a function by which the host counts the used rows of sequences, or None if the host cannot
+        count.
+        """
         if not x.offsets:
             return None
         for position, value in self.trace.root.given.items():

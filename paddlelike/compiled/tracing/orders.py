@@ -122,7 +122,9 @@ def _is_of_images(permutation: Sequence[int]) -> bool:
 
 
 def _apply_moved(eqn: JaxprEqn, args: list[Any], order: tuple[int, ...]) -> Sequence[Any] | None:
-    """Return the results of an operation that is done in the order of dims of its inputs, or None."""
+    """Return the results of an operation in the order of dims of its inputs, or None if that order is
+    impossible.
+    """
     name, params = eqn.primitive.name, eqn.params
     if name in _ELEMENTWISE:
         return [

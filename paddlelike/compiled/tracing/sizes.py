@@ -117,7 +117,7 @@ def describe_sizes(sizes: KnownSizes) -> tuple[Any, ...]:
 
 
 def _find_sizes(plan: CompiledPlan, cls: type[OpDef], index: int) -> list[int]:
-    """Return the positions of the sizes that a step reads."""
+    """Return the positions of the inputs of a step that determine shapes."""
     found: list[int] = []
     for slot, position in zip(cls.input_slots, plan.inputs_of[id(plan.steps[index].op)], strict=True):
         if slot.name in _SLOTS or slot.name in cls.size_slots:

@@ -40,7 +40,9 @@ def recv_save(servers: Servers, attrs: Mapping[str, Any]) -> None:
 
 
 def _slices(name: str, whole: tuple[int, ...], attrs: Mapping[str, Any]) -> list[Slice]:
-    """Return the slices of each variable, by rows; small state, such as powers of beta, is whole on each."""
+    """Return the slices of each variable, by rows; small state, such as powers of beta, is whole on each
+    server.
+    """
     dtype = convert_dtype(attrs["dtype"])
     shapes = [tuple(int(dim) for dim in text.split(",") if dim) for text in attrs["slice_shapes"]]
     slices = []

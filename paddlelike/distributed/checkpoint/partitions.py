@@ -41,13 +41,13 @@ def find_distributed_partition(program: Program) -> Partition | None:
 
 
 def find_placement(program: Program) -> Placement | None:
-    """Return the placement that the transpiler put on the program, or None."""
+    """Return the placement that the transpiler put on the program, or None for an ordinary program."""
     found = program._parameters_on_pservers
     return found if isinstance(found, Placement) else None
 
 
 def find_endpoint(program: Program) -> str | None:
-    """Return the endpoint of the server whose main or startup program this is, or None."""
+    """Return the endpoint of the server whose main or startup program this is, or None for other programs."""
     block = program.global_block()
     for op in block.ops:
         if op.type == "listen_and_serv":
@@ -60,7 +60,7 @@ def find_endpoint(program: Program) -> str | None:
 
 
 def _is_of_trainer(op: Operator) -> bool:
-    """Return whether only programs of trainers have this operator: it names servers, or stands for one."""
+    """Return whether only trainers' programs have this operator: it names servers, or is ``fake_init``."""
     return op.type == "fake_init" or any(op.attrs.get(name) for name in ("epmap", "endpoints"))
 
 
@@ -84,7 +84,7 @@ class ServerPartition:
         )
 
     def localize(self, program: Program) -> Program:
-        """Return the program, which ``plan_save`` refuses before."""
+        """Return the program unchanged; ``plan_save`` has already refused it."""
         return program
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:

@@ -67,7 +67,9 @@ class Shards:
         self._replayed: tuple[str, LoDTensor | SelectedRows] | None = None
 
     def look(self, one: Slice) -> Held | Unreadable | None:
-        """Return the value for one server, number ``one.first_row`` of ``one.stride``, or None."""
+        """Return the value of ``one``, the rows of server ``one.first_row`` of ``one.stride``, or None if it
+        is missing.
+        """
         whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
         parts = self._parts(one.origin, one.whole[0], whole)
         if isinstance(parts, Unreadable):

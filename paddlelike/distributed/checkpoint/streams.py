@@ -229,5 +229,5 @@ class StreamSum:
         self._settled = self._current
 
     def finish(self) -> hashing.Checksum | None:
-        """Return the checksum for the manifest, or None."""
+        """Return the checksum for the manifest, or None if no checksum is wanted."""
         return hashing.finish(self._settled, self._algorithm) if self._is_wanted else None

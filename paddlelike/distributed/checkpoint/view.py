@@ -93,7 +93,7 @@ class View:
         return SelectedRows(value.row_array[own], value.height(), value.held_array[own])
 
     def _problem(self, one: Slice, found: Held) -> str | None:
-        """Return why a file does not hold the variable of this slice, or None."""
+        """Return why a file does not hold the variable of this slice, or None if it does."""
         header = found.header
         is_scalar = math.prod(header.shape) == math.prod(one.whole) == 1
         if header.dtype != one.dtype or (header.shape != one.whole and not is_scalar):

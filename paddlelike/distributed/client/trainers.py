@@ -89,7 +89,7 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
 
 
 def find_trainer_id(block: Block) -> int:
-    """Return the id of the trainer whose program this is: operators name it or, as real Fluid's sends, 0."""
+    """Return the trainer id in the operators of a program; 0 if they name none, as in real Fluid's sends."""
     return max((op.attrs.get("trainer_id", 0) for op in block.ops), default=0)
 
 

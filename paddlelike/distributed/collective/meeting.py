@@ -107,7 +107,7 @@ class _Meeting:
         self._close(connection)
 
     def _admit(self, text: bytes, connection: socket.socket) -> str | None:
-        """Count a worker by the line that it sent; return why it is refused, or None."""
+        """Count a worker by the line that it sent; return why it is refused, or None if it is admitted."""
         line = text.partition(b"\n")[0].decode("ascii", "replace").split()
         if len(line) != 4 or line[0] != "worker" or not (line[1].isdecimal() and line[3].isdecimal()):
             return "this is worker 0 of a job of paddlelike, which reads 'worker RANK of COUNT'"
@@ -189,7 +189,7 @@ class _Clock:
         return time.monotonic() - self._begin > self._seconds
 
     def tick(self, absent: Iterable[int]) -> bool:
-        """Return whether a second has passed since this was True last."""
+        """Return whether a second has passed since the last call that returned True."""
         now = time.monotonic()
         if now - self._said > _REMIND:
             self._said = now

@@ -45,13 +45,13 @@ class FileSystem(Protocol):
     """The methods that are called on Fluid's file system objects."""
 
     def need_upload_download(self) -> bool:
-        """Return whether it is not a local one."""
+        """Return whether checkpoints must be copied to and from this machine."""
 
     def list_dirs(self, fs_path: str) -> list[str]:
         """Return the names of the directories in a directory; [] if it does not exist."""
 
     def stat(self, fs_path: str) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
 
     def mkdir(self, fs_path: str) -> None:
         """Create a directory."""
@@ -63,10 +63,10 @@ class FileSystem(Protocol):
         """Delete a file or directory, if it exists."""
 
     def upload(self, local_path: str, fs_path: str) -> None:
-        """Copy a directory of this machine there."""
+        """Copy a directory of this machine to this file system."""
 
     def download(self, fs_path: str, local_path: str) -> None:
-        """Copy a directory to this machine."""
+        """Copy a directory of this file system to this machine."""
 
 
 def write_checkpoint(

@@ -34,7 +34,7 @@ class LocalFS(FS):
         return [path.name for path in Path(fs_path).iterdir()] if self.stat(fs_path) else []
 
     def stat(self, fs_path: str) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
         return Path(fs_path).exists()
 
     def mkdir(self, fs_path: str) -> None:
@@ -95,11 +95,11 @@ class BDFS(FS):
         return [name for is_dir, name in found if is_dir], [name for is_dir, name in found if not is_dir]
 
     def is_dir(self, fs_path: str) -> bool:
-        """Return whether there is a directory."""
+        """Return whether a directory exists."""
         return self._run("-test", "-d", fs_path, codes=(0, 1))[0] == 0
 
     def stat(self, fs_path: str) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
         return self._run("-test", "-e", fs_path, codes=(0, 1))[0] == 0
 
     def upload(self, local_path: str, fs_path: str) -> None:

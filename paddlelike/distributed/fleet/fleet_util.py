@@ -355,7 +355,7 @@ class FleetUtil:
         donefile_name: str = "sparse_cache.meta",
         **how: Any,
     ) -> None:
-        """Write the number of rows of a cache beside it, unless it is already there."""
+        """Write a file with the number of rows beside a cache, unless the file exists."""
         path = f"{output_path.rstrip('/')}/{_folder(day, pass_id)}/{how.get('table_id', 0):03}_cache"
         text = f"file_prefix:part\npart_num:{how.get('file_num', 16)}\nkey_num:{int(key_num)}"
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)

@@ -43,15 +43,15 @@ class HDFSClient:
         return said.strip() if ok else ""
 
     def is_exist(self, hdfs_path: str) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
         return self._run("-test", "-e", hdfs_path)[0]
 
     def is_dir(self, hdfs_path: str) -> bool:
-        """Return whether there is a directory."""
+        """Return whether a directory exists."""
         return self._run("-test", "-d", hdfs_path)[0]
 
     def is_file(self, hdfs_path: str) -> bool:
-        """Return whether there is a file."""
+        """Return whether a file exists."""
         return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
 
     def delete(self, hdfs_path: str) -> bool:

@@ -96,7 +96,7 @@ class Settings:
 
     @property
     def has_counts(self) -> bool:
-        """Whether the network gets all columns of a row, the show and the click too."""
+        """Whether the network gets all columns of a row, including show and click."""
         kind = self.find_accessor(0).accessor_class if self.tables else ""
         return bool(self.strategy.get("use_cvm") or self.strategy.get("no_cvm")) or kind == _VALUES_ONLY
 
@@ -105,13 +105,13 @@ class Settings:
         return _find(self.message.server_param.downpour_server_param.downpour_table_param, table_id).accessor
 
     def find_width(self, name: str) -> int | None:
-        """Return the columns that the network gets of a table, or None where no setting tells."""
+        """Return how many columns of a table the network gets, or None if no setting tells."""
         table_id = self.tables.index(name)
         fewer = 0 if self.has_counts else 2
         return self.find_accessor(table_id).fea_dim - fewer if table_id in self._given else None
 
     def set_width(self, name: str, width: int) -> None:
-        """Set the columns of a table, where no setting tells, from the columns that the network gets."""
+        """Set the width of a table without settings from the number of columns that the network gets."""
         table_id = self.tables.index(name)
         if table_id not in self._given:
             accessor = self.find_accessor(table_id)
@@ -187,7 +187,7 @@ def _find(tables: Iterable[Message], table_id: int) -> Message:
 
 
 def _fill(message: Message, own: Mapping[str, Any], prefix: str = "") -> None:
-    """Set every plain field of a message, from the own settings or else to its default."""
+    """Set every plain field of a message to the value in ``own``, else to its default."""
     for field in message.DESCRIPTOR.fields:
         if field.name == "weight_bounds":
             message.weight_bounds.extend(own.get(f"{prefix}weight_bounds", (-10, 10)))

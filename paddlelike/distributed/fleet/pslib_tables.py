@@ -97,7 +97,7 @@ def grow_tables(program: Program, startup: Program, settings: Settings) -> None:
 
 
 def _find_width(table: Variable) -> int:
-    """Return the columns of a table without show and click, where no setting tells.
+    """Return how many columns a table has besides show and click, if no setting tells.
 
     Some scripts declare a width that counts show and click. A reshape of the network then fits only a table
     with two columns fewer.

@@ -60,13 +60,13 @@ class Overview(Placement):
         return [_view(s, s.vtype) for s in self._given if s.vtype is not None]
 
     def get_distributed_var_by_slice(self, var_name: str) -> DistributedVar | None:
-        """Return the first slice that servers call ``var_name``, or None."""
+        """Return the first slice that servers call ``var_name``, or None without one."""
         return next((v for v in self.distributed_vars if v.slice.name == var_name), None)
 
     def get_distributed_var_by_origin_and_ep(
         self, origin_var_name: str, endpoint: str
     ) -> DistributedVar | None:
-        """Return the slice of a variable on one server, or None."""
+        """Return the slice of a variable on one server, or None without one."""
         found = (
             v for v in self.distributed_vars if (v.origin.name, v.endpoint) == (origin_var_name, endpoint)
         )

@@ -119,7 +119,7 @@ class Placement(Sequence[Slice]):
         return sorted({s.origin for s in self._slices if not kinds or s.kind in kinds})
 
     def find(self, endpoint: str, name: str) -> Slice | None:
-        """Return the slice that a server calls ``name``, or None."""
+        """Return the slice that a server calls ``name``, or None without one."""
         return self._by_name.get((endpoint, name))
 
     def find_endpoint(self, origin: str, *, row: int) -> str:

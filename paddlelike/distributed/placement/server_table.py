@@ -94,7 +94,7 @@ class ServerTable:
         return self._by_name[name]
 
     def get(self, name: str) -> Entry | None:
-        """Return the entry of that name, or None."""
+        """Return the entry of that name, or None without one."""
         return self._by_name.get(name)
 
     def having(self, *kinds: Kind) -> list[Entry]:

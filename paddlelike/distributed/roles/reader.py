@@ -215,7 +215,7 @@ class RoleReader:
         return None
 
     def _own_endpoint(self, servers: tuple[str, ...]) -> str | None:
-        """Return a server's own endpoint, which must be in the list exactly as it is written there."""
+        """Return a server's own endpoint, which must be in the list of servers, spelled exactly so."""
         variables = self._variables
         given: dict[str, str] = {}
         index = variables.integer("PADDLE_PSERVER_ID")

@@ -131,7 +131,7 @@ def _writes_its_inputs(cls: type[Update], step: Operator) -> bool:
 
 
 def are_numbers(values: Sequence[Any]) -> bool:
-    """Return whether all arguments are arrays of one element, or None."""
+    """Return whether each argument is None or an array of one element."""
     return all(one is None or (type(one) is np.ndarray and one.size == 1) for one in values)
 
 

@@ -48,5 +48,5 @@ def note_empty_load(scope: Scope, dirname: str) -> None:
 
 
 def empty_load(scope: Scope) -> str | None:
-    """Return the directory that a server without variables should load, or None."""
+    """Return the directory that a server without variables should load, or None without such a load."""
     return _empty_loads.get(scope)

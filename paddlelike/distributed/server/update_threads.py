@@ -97,7 +97,8 @@ class Workers:
         )
 
     def _find_loaded_directory(self) -> str | None:
-        """Return the directory from which this server's parameters were loaded, or None.
+        """Return the directory from which this server's parameters were loaded, or None unless all are from
+        one.
 
         Without parameters, the optimizer state and schedules decide. Without any variable, return the
         directory that the server was to load.
@@ -205,7 +206,9 @@ class Workers:
         return None
 
     def take_round(self) -> Work | None:
-        """Return a complete round, which a thread of the wire may apply, or None. Called under the lock."""
+        """Return a complete round that a thread of the wire may apply, or None without one. Called under the
+        lock.
+        """
         if self._is_working or self.is_stopping or self._has_ended or self._error is not None:
             return None
         work = self.state.take_round()

@@ -115,9 +115,7 @@ def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator])
 
 
 def _index_for(block: Block, lookups: Sequence[Operator]) -> int | None:
-    """Return an index where one operator can do all lookups: after their ids, before the first use; or
-    None.
-    """
+    """Return an index after the lookups' ids and before their first use, or None if no index is between."""
     ids = {name for op in lookups for name in op.input("Ids")}
     outs = {name for op in lookups for name in op.output("Out")}
     mine = {id(op) for op in lookups}

@@ -117,7 +117,7 @@ class Handlers:
     def _read_message(
         self, incoming: Iterator[bytes], context: grpc.ServicerContext, *, is_started: bool
     ) -> bytes:
-        """Return the next message of a call. Raises FrameError where the call ends instead."""
+        """Return the next message of a call. Raises FrameError if the call has ended."""
         wait = self._watch.begin_wait(context.cancel, is_started=is_started)
         try:
             message = next(incoming, None)

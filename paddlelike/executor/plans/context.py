@@ -63,7 +63,7 @@ class StepContext:
                 self._frame.lods.pop(position, None)
 
     def read(self, name: str) -> object:
-        """Return the value of a variable, or None."""
+        """Return the value of a variable, or None if it has no value yet."""
         return self._frame.values[self._get_position(name)]
 
     def read_lod(self, name: str) -> LoD:

@@ -91,7 +91,7 @@ def _makes_rows(cls: type[OpDef], op: Operator) -> bool:
 
 
 def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
-    """Return whether an update of a large table accepts rows."""
+    """Return whether an operator updates a large table by a rule that accepts gradients as rows."""
     if cls.get_row_update.__func__ is OpDef.get_row_update.__func__:  # type: ignore[attr-defined]
         return False
     param = block._find_var_recursive(op.input("Param")[0])
@@ -180,9 +180,9 @@ def _is_in_scope(frame: Frame, position: int) -> bool:
 
 
 class _Known:
-    """What a look through arrays of the scope found.
+    """The cached result of a function of some arrays in the scope.
 
-    They are looked through again only after other writes; never, if the look found None.
+    The function is called again only after other writes to the arrays; never, if it returned None.
     """
 
     def __init__(self, positions: Sequence[object], look: Callable[..., Array | bool | None]) -> None:
@@ -192,7 +192,7 @@ class _Known:
         self._versions: list[int] = []
 
     def find(self, frame: Frame) -> Array | bool | None:
-        """Return what is found now, or None where an array is not in the scope."""
+        """Return the function's result for the current arrays, or None if an array is not in the scope."""
         if not all(_is_in_scope(frame, at) for at in self._positions):
             return None
         held = [frame.values[at] for at in self._positions]
@@ -206,12 +206,12 @@ class _Known:
         return self._found
 
     def remember(self, frame: Frame) -> None:
-        """Record that what was found still holds after a step."""
+        """Record that the result still holds after a step has written the arrays."""
         self._versions = [frame.holders[at]._value.version for at in self._positions]
 
 
 def _find_awake(*state: Array) -> Array | None:
-    """Return for each row whether a state has a bit in it, or None if many have."""
+    """Return a mask of the rows whose state has a nonzero bit, or None if many elements have one."""
     rows = np.zeros(len(state[0]), np.bool_)
     for array in state:
         bits = array.reshape(-1).view(f"u{array.itemsize}")
@@ -222,7 +222,7 @@ def _find_awake(*state: Array) -> Array | None:
 
 
 def _add_rows(awake: object, grad: SelectedRows) -> Array | None:
-    """Add the rows of a gradient to those that are awake; return them all if they are few."""
+    """Mark the rows of a gradient as awake; return all awake rows, or None if they are many."""
     if not isinstance(awake, np.ndarray):
         return None
     awake[grad.row_array] = True

@@ -187,7 +187,7 @@ class Machine(pickle._Unpickler):
     # globals and calls
 
     def find_class(self, module: str, name: str) -> Reference | _Global:
-        """Return what stands for a global. Raises FormatError when it is refused."""
+        """Return the replacement of a global. Raises FormatError when the global is refused."""
         reference = self._references.get((module, name))
         if reference is not None:
             return reference

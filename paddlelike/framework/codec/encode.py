@@ -116,7 +116,9 @@ def _encode_without(message: Any, *fields: str) -> bytes:
 
 
 def _get_variable_key(variable: Variable) -> Hashable | None:
-    """Return a key that is equal for variables that differ only in their names, or None."""
+    """Return a key that variables with different names but equal fields share, or None for an unusual
+    variable.
+    """
     if variable.encoded is not None or variable.reads:
         return None
     return (
@@ -132,7 +134,9 @@ def _get_variable_key(variable: Variable) -> Hashable | None:
 
 
 def _get_operator_key(op: Operator) -> Hashable | None:
-    """Return a key that is equal for operators that differ only in their slots, or None."""
+    """Return a key that operators with different slots but equal fields share, or None for an unusual
+    operator.
+    """
     if op.encoded is not None:
         return None
     for value in op.attrs.values():

@@ -78,12 +78,12 @@ class Block(Versioned):
 
     @property
     def parent(self) -> Block | None:
-        """The block that contains this one, or None."""
+        """The block that contains this one, or None for the outermost block."""
         return self.program.blocks[self.parent_idx] if self.parent_idx >= 0 else None
 
     @property
     def backward_block(self) -> Block | None:
-        """The block with the backward pass for a loss that this block computes, or None."""
+        """The block with the backward pass for a loss of this block, or None without such a pass."""
         if self.idx == 0:
             return None
         later = self.program.blocks[self.idx + 1 :]
@@ -129,7 +129,7 @@ class Block(Versioned):
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
-        """Return the variable of that name in this block or an outer one, or None."""
+        """Return the variable of that name in this block or an outer one, or None without one."""
         owner = self._find_owner(name)
         return None if owner is None else owner.vars[name]
 

@@ -85,7 +85,7 @@ class ProgramDesc:
 
 
 class BlockDesc:
-    """Fluid's ``block.desc``; other attributes are the block's. Names may be bytes, as in Fluid."""
+    """Fluid's ``block.desc``; all other attributes come from the block. Names may be bytes, as in Fluid."""
 
     def __init__(self, block: Any) -> None:
         self._block = block

@@ -283,7 +283,9 @@ class Operator(EncodedState):
 
 
 def find_user_line() -> str | None:
-    """Return the innermost calling line outside this package, as ``file:line in function``, or None."""
+    """Return the innermost calling line outside this package, as ``file:line in function``, or None without
+    one.
+    """
     frame = find_user_frame()
     if frame is None:
         return None

@@ -187,7 +187,7 @@ class Variable(EncodedState, Displayed):
         self._info = {**self.__dict__.get("_info", {}), key: value}
 
     def _get_info(self, key: str) -> Any:
-        """Return the value kept by :meth:`_set_info`, or None."""
+        """Return the value kept by :meth:`_set_info`, or None if none was set."""
         return self.__dict__.get("_info", {}).get(key)
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:

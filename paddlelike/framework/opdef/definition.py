@@ -195,7 +195,7 @@ class OpDef:
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
-        """Return a shorter kernel for one operator of a program, or None; it takes the same arrays.
+        """Return a shorter kernel with the same arguments for one operator of a program, or None without one.
 
         ``variables`` holds the declared variable of each input slot, or None for an absent slot or a slot of
         several variables. A kernel may rely on kind and dtype, but not on the shape, since feeds may have
@@ -288,7 +288,7 @@ class OpDef:
 
     @classmethod
     def find_lod_source(cls, output: str) -> str | None:
-        """Return the input slot whose LoD an output slot gets, or None."""
+        """Return the input slot whose LoD an output slot gets, or None if the output gets no LoD."""
         return cls.lod if cls.lod is None or isinstance(cls.lod, str) else cls.lod.get(output)
 
     @classmethod
@@ -344,7 +344,7 @@ class OpDef:
 
 
 def spares_first(name: str) -> RowRule:
-    """Return whether an operator along one or several axes leaves the first axis alone; for ``by_row``.
+    """Return whether an operator that works along axes leaves the first axis unchanged; used for ``by_row``.
 
     An axis of -1 counts as the last of at least two axes.
     """

@@ -42,7 +42,7 @@ class OperatorTable(Generic[Entry]):
             self._entries[type] = entry
 
     def get(self, type: str) -> Entry | None:
-        """Return the operator called ``type``, or None."""
+        """Return the operator called ``type``, or None without one."""
         entry = self._found.get(type)
         return self._look_up(type) if entry is None else entry
 

@@ -69,12 +69,12 @@ def find(type: str) -> type[OpDef]:
 
 
 def find_or_none(type: str) -> type[OpDef] | None:
-    """Return the operator called ``type``, or None."""
+    """Return the operator called ``type``, or None without one."""
     return OPERATORS.get(type)
 
 
 def find_for_version(type: str, version: int) -> type[OpDef] | None:
-    """Return the operator ``type`` as a given version of Paddle defines it, or None."""
+    """Return the operator ``type`` as a given version of Paddle defines it, or None without one."""
     for mark, since in ((LATEST, PADDLE3_VERSION), (LATER, PADDLE2_VERSION)):
         if version >= since and (later := OPERATORS.get(type + mark)) is not None:
             return later

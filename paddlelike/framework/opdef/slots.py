@@ -140,7 +140,7 @@ class Context(Protocol):
         """Set the LoD of a variable of an output slot."""
 
     def read(self, name: str) -> Any:
-        """Return the value of any variable this operator can see, or None."""
+        """Return the value of any variable this operator can see, or None if it has no value."""
 
     def read_lod(self, name: str) -> LoD:
         """Return the LoD of any variable this operator can see."""
@@ -186,4 +186,4 @@ class Context(Protocol):
         """
 
     def service(self, name: str) -> Any:
-        """Return a service that the executor provides to operators (files, remote), or None."""
+        """Return a service that the executor provides to operators (files, remote), or None without it."""

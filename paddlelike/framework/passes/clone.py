@@ -85,7 +85,7 @@ def prune(
 ) -> Program:
     """Return a copy with the operators that ``targets`` need, without those that compute a fed variable.
 
-    ``ops`` are operators of the program that are targets, too.
+    ``ops`` are further targets: operators of the program.
 
     The copy has no seed and no version, as in Paddle 1.8. A program of Paddle 2 keeps its version, which
     determines the meaning of its operators.

@@ -227,7 +227,9 @@ class _RestoringFinder:
     """Restores the names of modules that a script imports later."""  # importlib.abc takes long to import
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a module in the tables or by protoc, with a restoring loader, or None."""
+        """Return a spec with a restoring loader for a module in the tables or by protoc, or None for other
+        modules.
+        """
         if name not in _REMOVED and name not in _REPAIRS and not name.endswith("_pb2"):
             return None
         spec = PathFinder.find_spec(name, path)

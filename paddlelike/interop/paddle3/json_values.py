@@ -117,7 +117,7 @@ def _read_numbers(values: list[Any]) -> list[int]:
 
 
 def read_attributes(op: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an operator by name, as plain values; an element type is its number."""
+    """Return the attributes of an operator by name, as plain values; element types are numbers."""
     found: dict[str, Any] = {}
     for one in get(op, "A", list):
         name = get(one, "N", str)

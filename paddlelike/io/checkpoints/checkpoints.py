@@ -236,12 +236,12 @@ class Checkpoints:
         return found
 
     def latest(self) -> Checkpoint | None:
-        """Return the checkpoint of the highest step, or None."""
+        """Return the checkpoint of the highest step, or None without checkpoints."""
         found = self.list()
         return found[-1] if found else None
 
     def best(self) -> Checkpoint | None:
-        """Return the checkpoint with the best metric, the latest if several are equal, or None."""
+        """Return the checkpoint with the best metric (the latest of several), or None without metrics."""
         ranked = self._rank(self.list())
         return ranked[0] if ranked else None
 

@@ -24,7 +24,7 @@ def compare_size(name: str, size: int, record: Record | None) -> str | None:
 
 
 def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
-    """Return why the bytes of a file differ from its record, or None."""
+    """Return why the bytes of a file differ from its record, or None if they match."""
     problem = compare_size(name, len(data), record)
     if problem is not None or record is None:
         return problem
@@ -33,7 +33,7 @@ def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -
 
 
 def compare_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
-    """Read a file and return why it differs from its record, or None."""
+    """Read a file and return why it differs from its record, or None if it matches."""
     try:
         with open_file() as file:
             problem = compare_size(name, file.size, record)

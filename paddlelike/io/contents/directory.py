@@ -143,14 +143,14 @@ class DirectoryContents:
         return None if self._records is None else self._records.get(path)
 
     def _is_compared(self, record: Record | None) -> bool:
-        """Return whether a file is compared with its record, or must have one."""
+        """Return whether a file must match a record, also if a complete manifest lacks the record."""
         if record is None or record.checksum is None:
             return self._records is not None and self._complete
         return True
 
     def _record_to_compare(self, want: Want) -> Record | None:
-        """Return the record to compare while a value is read, or None. Rows of a large file are compared by
-        pieces, if the record has their checksums.
+        """Return the record to compare a value with while it is read, or None without a comparison. Rows of a
+        large file are compared by pieces, if the record has their checksums.
         """
         held = want.held
         record = self._find_record(held.name)

@@ -180,7 +180,7 @@ def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Cha
 
 
 def _find_problem(record: Record, at: int, before: list[Record]) -> str | None:
-    """Return why a link does not follow those before it, or None."""
+    """Return why a link does not continue the earlier links, or None if it does."""
     facts, link = record.facts, record.facts["link"]
     try:
         run, place, after = str(link["run"]), link["at"], link["after"]

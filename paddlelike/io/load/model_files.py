@@ -28,8 +28,8 @@ class Model(NamedTuple):
 
 
 def find_model(path: str | os.PathLike[str]) -> Model | None:
-    """Return the model that a prefix, a file or a directory names, or None. A directory must hold exactly one
-    model's program, and no ``__model__``. URLs and the files of ``fluid.save`` name no model.
+    """Return the model that a prefix, a file or a directory names, or None without one. A directory must hold
+    exactly one model's program, and no ``__model__``. URLs and the files of ``fluid.save`` name no model.
     """
     text = os.fsdecode(path)
     if is_remote(text):  # each look costs a request or a process there
@@ -66,7 +66,7 @@ def _find_program(where: Location, stem: str) -> str | None:
 
 
 def _is_program(where: Location, name: str) -> bool:
-    """Return whether a file may be a program: other systems write .json files, too."""
+    """Return whether a file may be a program; a ``.json`` file must begin like a program of Paddle 3."""
     if not name.endswith(".json"):
         return True
     with where.open_file(name) as file:

@@ -130,7 +130,7 @@ class LoadRequest:
         return plan if shift is None else replace(plan, notes=(*plan.notes, shift))
 
     def _explain_shift(self, plan: LoadPlan, contents: Contents) -> str | None:
-        """Return the warning for layers that get the values of their neighbors, or None."""
+        """Return the warning if layers seem to get the values of their neighbors, else None."""
         unused = [row.file for row in plan.others if row.what == "not requested" and row.file is not None]
         program = plan.steps[0].variable.block.program if plan.steps else self.program
         ours = {v.name: v.shape for v in program.list_vars() if is_parameter(v)}

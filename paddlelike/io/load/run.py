@@ -1,4 +1,4 @@
-"""The run of a load's program: values of the plan, read into new arrays or into those of the variables."""
+"""The run of a load's program: values of the plan, read into new arrays or into the variables' arrays."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ _INTEGERS: Final = {VarType.INT32, VarType.INT64}
 
 
 def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
-    """Return why a stored tensor does not fit a variable, or None.
+    """Return why a stored tensor does not fit a variable, or None if it fits.
 
     In two cases Fluid's own files differ from its declarations, and the file is right: the seed of
     ``shuffle_batch`` is declared with the shape [0], and integers from numpy may be int32 instead of int64,

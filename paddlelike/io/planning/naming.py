@@ -14,7 +14,7 @@ from paddlelike.io.planning.load_plan import explain_misfit
 def assign_names(
     contents: Positional, variables: Iterable[Variable], names: Iterable[str] | None, *, by_name: bool
 ) -> None:
-    """Assign names to the values of a combined file: ``names``, or those of the requested variables.
+    """Assign names to the values of a combined file: ``names``, or the names of the requested variables.
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ class _Planner:
     def _find_problem(
         self, variable: Variable, held: list[Held], recipe: Recipe | None, base: str | float
     ) -> str | None:
-        """Return why a value does not fit a variable, or None."""
+        """Return why a value does not fit a variable, or None if it fits."""
         if recipe is None:
             return explain_misfit(variable, held[0].header.dtype, held[0].header.shape)
         if recipe.changes and variable.type == VarType.SELECTED_ROWS:
@@ -309,7 +309,7 @@ class _Planner:
 
 
 def _explain_no_base(variable: Variable) -> str | None:
-    """Return why an overlap cannot be copied into an existing value, or None."""
+    """Return why an overlap cannot be copied into an existing value, or None if it can."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
         advice = explain_no_value([variable.name], variable.block.program)

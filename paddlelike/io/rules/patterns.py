@@ -60,7 +60,7 @@ class Pattern:
         self._front = first.what if first.kind == "text" else ""
 
     def match(self, name: str) -> Found | None:
-        """Return the match of a whole name, or None."""
+        """Return the match of a whole name, or None if the name does not match."""
         if not name.startswith(self._front) or len(name) > LONGEST:
             return None
         size, steps = len(name), self._steps

@@ -284,7 +284,9 @@ def _sum_bytes(chain: Chain, link: SelectedRows) -> int:
 
 
 def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
-    """Return the link from the saved value of a table to its current value, or None."""
+    """Return the link from the saved value of a table to its current value, or None if no link can express
+    it.
+    """
     value = item.value
     assert isinstance(value, SelectedRows)
     table = SelectedRows(value.row_array, value.height(), item.array)
@@ -296,7 +298,7 @@ def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
 
 
 def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return a table whose rows that were saved before come first, in their saved order."""
+    """Return a table with the earlier saved rows first, in their saved order."""
     places = table.find_rows(saved.row_array)
     known = places[places >= 0]
     new = np.ones(len(table.row_array), np.bool_)

@@ -283,8 +283,8 @@ class Writer:
         return found
 
     def _is_due(self, file: str) -> bool:
-        """Return whether a file must be written again now; different files are written again in different
-        saves.
+        """Return whether this save writes a file again although it is unchanged: each file once in
+        ``_SERIES`` turns.
         """
         if self._turn is None:
             return False

@@ -110,7 +110,7 @@ def _writes(block: Block, name: str) -> bool:
 
 
 def _find_fixed(block: Block, condition: str, carried: Collection[str]) -> list[str]:
-    """Return the outer variables that a condition reads if no iteration changes them; else an empty result.
+    """Return the outer variables that a condition reads, or [] if an iteration may change the condition.
 
     ``carried`` are the variables that a pass takes over from the previous one. A condition that reads random
     numbers, for example, changes without any assignment.

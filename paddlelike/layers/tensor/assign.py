@@ -225,6 +225,6 @@ def create_named(name: str | None, dtype: DtypeLike) -> Variable | None:
 
 
 def create_named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:
-    """Return a new variable called ``name``, or None, which stands for a temporary of the layer."""
+    """Return a new variable called ``name``; without a name, one with a generated name."""
     name = unique_name.generate(f"{helper.name}.tmp") if name is None else name
     return helper.create_variable(name=name, persistable=False, **kwargs)

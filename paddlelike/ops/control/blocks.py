@@ -88,7 +88,7 @@ class LoopLimit:
 
 
 def find_limit() -> LoopLimit | None:
-    """Return the limit of the run that this thread carries out, or None."""
+    """Return the limit of the run that this thread carries out, or None without a limit."""
     return _current.limit
 
 

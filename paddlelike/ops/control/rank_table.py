@@ -109,9 +109,7 @@ class LodTensorToArray(OpDef):
 
 @register
 class ArrayToLodTensor(OpDef):
-    """``Out``: the sequences whose row ``t`` is in ``X[t]``, in the order from before the table sorted
-    them.
-    """
+    """``Out``: the sequences whose row ``t`` is in ``X[t]``, in the order before the table sorted them."""
 
     type = "array_to_lod_tensor"
     inputs = ("X", "RankTable")

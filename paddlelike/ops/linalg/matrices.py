@@ -242,7 +242,7 @@ def _svd(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
 
 @register_kernel("qr", "X -> Q? R", {"mode": String("reduced")})
 def _qr(x: Array, *, mode: str) -> tuple[Array | None, Array]:
-    """An orthogonal and a triangular factor; only the latter in mode "r"."""
+    """An orthogonal and a triangular factor; in mode "r" only the triangular one."""
     if mode == "r":
         return None, np.asarray(np.linalg.qr(x, "r"))
     q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")

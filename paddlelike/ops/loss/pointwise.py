@@ -51,7 +51,9 @@ class SigmoidCrossEntropyWithLogits(OpDef):
 
 
 def _drop_ignored(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
-    """Return ``values`` with 0 at ignored labels, on request divided by the number of the others."""
+    """Return ``values`` with 0 at ignored labels, on request divided by the number of labels that are not
+    ignored.
+    """
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
     if normalize:

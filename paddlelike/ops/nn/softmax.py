@@ -116,7 +116,7 @@ class Maxout(OpDef):
 
 
 def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:
-    """Return X with its channels as two dims ``C / groups`` and ``groups``, and the axis of the latter."""
+    """Return X with its channels as dims ``C / groups`` and ``groups``, and the axis of ``groups``."""
     axis %= x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
     return x.reshape(shape), axis + 1

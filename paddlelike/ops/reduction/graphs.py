@@ -60,7 +60,7 @@ def _combine_ends(x: Array, y: Array, starts: Array, ends: Array, *, message_op:
 def _number_nodes(
     x: Array, neighbors: Array, count: Array, values: Array | None, places: Array | None
 ) -> tuple[Array, Array, Array]:
-    """Number the nodes from 0 in order of appearance: those of X, then their neighbours."""
+    """Number the nodes from 0 in order of appearance: first the nodes of X, then their neighbours."""
     nodes = np.concatenate([x, neighbors])
     known, first, inverse = np.unique(nodes, return_index=True, return_inverse=True)
     order = np.argsort(first)

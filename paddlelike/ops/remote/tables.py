@@ -26,8 +26,8 @@ from paddlelike.framework.opdef.remote import find_remote
 class DistributedLookupTable(OpDef):
     """``Outputs[k][i] = W[Ids[k][i]]``; only the requested rows come over the network.
 
-    The rows of ``W`` from ``sum(height_sections[:j])`` on are ``table_names[j]`` at ``endpoints[j]``.
-    ``lookup_table_version`` says whether Ids have the form of ``lookup_table`` (last dim 1) or
+    Server ``endpoints[j]`` keeps ``height_sections[j]`` rows of ``W``, in order, as ``table_names[j]``.
+    ``lookup_table_version`` is the operator whose form Ids have: ``lookup_table`` (last dim 1) or
     ``lookup_table_v2``.
     """
 

@@ -54,7 +54,7 @@ class SequenceExpand(OpDef):
 
 
 def _repeat_rows(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
-    """Return the rows of X in the output, and the lengths of its sequences there."""
+    """Return the rows of X that the output repeats, and the lengths of the output's sequences."""
     lod = read_levels(ctx, "Y")
     if ref_level >= len(lod):
         raise EnforceNotMet(f"sequence_expand: ref_level is {ref_level}, but Y has {len(lod)} levels of LoD")

@@ -90,7 +90,7 @@ class Pad(OpDef):
 
 @register_kernel("pad_grad", "Out@GRAD -> X@GRAD", Pad.attrs, changed=True, views=True)
 def _pad_grad(d_out: Array, *, paddings: list[int], **_: object) -> Array:
-    """The gradient of ``pad``, without the elements that Fluid's takes from neighbours."""
+    """The gradient of ``pad``, without the elements that Fluid takes from neighbours."""
     widths = _pair_paddings(paddings)
     dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
     return d_out[_find_interior(widths, dims)]

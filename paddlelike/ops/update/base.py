@@ -22,7 +22,7 @@ from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
 
 class _Places(NamedTuple):
-    """The indices of the input slots that a rule uses, and of the others.
+    """The indices of the input slots that a rule uses, and the indices of the other input slots.
 
     ``outputs``: for each output, its index in the list of parameter, state, other slots and all inputs.
     """
@@ -48,7 +48,7 @@ class Update(OpDef):
 
     @classmethod
     def move_on(cls, *others: Any, **keywords: Any) -> tuple[Any, ...]:
-        """Advance the arrays of the other slots to the next step, in place, and return them."""
+        """Advance, in place, the inputs that the rule does not use to the next step, and return them."""
         return others
 
     @classmethod
@@ -139,7 +139,7 @@ class Update(OpDef):
 
     @classmethod
     def make_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:
-        """Return the rule for gradients as rows of an update that changes all rows with a state."""
+        """Return the row update of an operator that also changes rows with a nonzero state, such as adam."""
         places = _find_places(cls, cls.elements).elements  # type: ignore[arg-type] # mypy: no class is Hashable
 
         def holds(*inputs: Any) -> bool:

@@ -209,7 +209,7 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 def _list_known(staged: _Staged, new: str) -> dict[str, int]:
     """Return the files of the previous version by inode; on a copied disk only dropped files have a known
-    one. A file that others wrote in place of a known file is newer.
+    inode. A file that others wrote in place of a known file is newer.
     """
     present = {}
     for path in staged.files:

@@ -185,7 +185,7 @@ class Generation:
     # Its files
 
     def like(self, path: str) -> os.stat_result | None:
-        """Return the result of ``stat`` for the file that ``path`` will replace, or None."""
+        """Return the result of ``stat`` for the file that ``path`` will replace, or None for a new file."""
         if self.step == "rename" or (self.step == "exchange" and path not in self._files):
             return None
         try:

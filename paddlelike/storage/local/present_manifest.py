@@ -25,7 +25,7 @@ class IncompleteError(FormatError):
 
 
 def read_at(layout: Layout) -> Manifest | None:
-    """Return the manifest of a layout, at its current or its earlier path, or None.
+    """Return the manifest of a layout, at its current or its earlier path, or None without one.
 
     Raises
     ------

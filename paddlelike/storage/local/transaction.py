@@ -474,7 +474,7 @@ class Transaction:
         return write_files(plan.new, pieces, checksum, author=self._author, shown=self.directory)
 
     def _before(self) -> Manifest | None:
-        """Return the current manifest if it describes files besides this save's."""
+        """Return the current manifest if it describes files that this save does not write."""
         before, note = earlier.read_manifest(self._layout, self._names)
         if note is not None and self._manifest:
             self._notes.append(note)
@@ -492,7 +492,7 @@ class Transaction:
         return found
 
     def _new_state(self, before: Manifest | None) -> object:
-        """Return the state for the manifest: that of this save, or the one that another program stored."""
+        """Return the state for the manifest: this save's state, or the state that another program stored."""
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state
         return self._state

@@ -126,7 +126,7 @@ class IndexedSource(MinibatchSource):
         self._position = position
 
     def _indexes(self, start: int, stop: int) -> Indexes:
-        """Return the indexes of samples, given their positions in the sequence of all sweeps."""
+        """Return the indexes of samples from their positions in the sequence of all sweeps."""
         parts = []
         while start < stop:
             sweep, first = divmod(start, self._count)

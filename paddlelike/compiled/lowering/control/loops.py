@@ -200,7 +200,9 @@ def _is_array(ctx: OpContext, name: str) -> bool:
 
 
 def _scale(value: Value, factor: Array | None) -> Value:
-    """Return a value with its floats multiplied by 0 or 2, or unchanged."""
+    """Return a value, with its floats set to 0 if ``factor`` is 0, else doubled; without a factor, the value
+    itself.
+    """
     if factor is None:
         return value
 

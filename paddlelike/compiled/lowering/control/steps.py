@@ -101,7 +101,7 @@ def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list
 
 
 def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
-    """Return the values at those positions that have a value, by position."""
+    """Return the existing values at the given positions, by position."""
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 

@@ -65,7 +65,9 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[P
 
 
 def _drop_ignored(values: Array, label: Array, ignore_index: int, normalize: bool) -> Array:
-    """Return ``values`` with 0 at ignored labels, on request divided by the number of the others."""
+    """Return ``values`` with 0 at ignored labels, on request divided by the number of labels that are not
+    ignored.
+    """
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
     return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values

@@ -115,9 +115,7 @@ class ServerState(ServerBase):
         )
 
     def begin_push(self, request: Push, now: float) -> Reply | None:
-        """Return None if the bytes are wanted, after which :meth:`end_push` is called, or else a reply to
-        send.
-        """
+        """Return None if the caller shall receive the bytes and call :meth:`end_push`, else a reply."""
         if reply := self._refuse_addressed(request, now) or self._refuse_push(request):
             return reply
         if self.mode != "sync":

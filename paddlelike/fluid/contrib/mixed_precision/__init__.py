@@ -159,7 +159,7 @@ def decorate(
     decr_ratio: float = 0.8,
     use_dynamic_loss_scaling: bool = True,
 ) -> OptimizerWithMixedPrecision:
-    """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says.
+    """Return the optimizer with the methods for mixed precision; it trains in float32, with a warning.
 
     Parameters
     ----------

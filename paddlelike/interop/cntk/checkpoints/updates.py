@@ -70,7 +70,7 @@ def collect_updates(program: Program) -> dict[str, Update]:
 
 
 def _find_learner(op: Operator) -> _LearnerUpdate | None:
-    """Return the CNTK learner whose steps an ``sgd`` operator subtracts, or None."""
+    """Return the CNTK learner whose steps an ``sgd`` operator subtracts, or None for a plain ``sgd``."""
     if op.type != "sgd":
         return None
     name = op.input("Param")[0]

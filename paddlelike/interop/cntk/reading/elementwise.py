@@ -46,7 +46,7 @@ def _read_formula(step: Step) -> Value:
 
 @reads("NoOp", "Pass", "UnpackBatch")
 def _read_nothing(step: Step) -> Value:
-    """Do nothing: the first static dim stands for the samples, and variables have that dim already."""
+    """Do nothing: variables already have the samples as their first dim."""
     value = step.value()
     if step.kind == "UnpackBatch":
         if value.sequence:

@@ -429,7 +429,9 @@ class Step(exporting.Step):
         self.graph.values[name] = given
 
     def _pass_type_on(self, name: str) -> None:
-        """Record the type of an output declared with the type of an input whose value has another type."""
+        """Record an output's real type if the program declares an input's dtype for it and the input has
+        another type.
+        """
         find = self.op.block._var_recursive
         for one in self.op.input_arg_names:
             if one in self.graph.types and find(one).dtype == find(name).dtype:

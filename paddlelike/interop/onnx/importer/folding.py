@@ -51,7 +51,7 @@ def fold(node: Node) -> bool:
 
 
 def compute(node: Node, name: str) -> Array | None:
-    """Return a value that does not depend on feeds, such as reshaped weights, or None."""
+    """Return a value computed from constants, such as reshaped weights, or None if it depends on feeds."""
     producer = node.graph.producers.get(name)
     if name in node.graph.known or producer is None:
         return node.graph.known.get(name)
@@ -72,7 +72,7 @@ def compute(node: Node, name: str) -> Array | None:
 
 
 def _counts(node: Node) -> bool:
-    """Return whether the inputs are dims; NaN stands for an unknown dim."""
+    """Return whether the inputs are dims; an unknown dim is NaN."""
     return any(name in node.graph.partial for name in node.proto.input) or node.type == "Shape"
 
 

@@ -89,7 +89,7 @@ class Node(Translation):
         return tuple(shape)
 
     def find_output_dims(self) -> tuple[int, ...] | None:
-        """Return the dims of the first output as far as the model declares them, or None."""
+        """Return the dims of the first output, -1 for unknown ones, or None if the model declares none."""
         typed = self.graph.typed.get(self.proto.output[0])
         return None if typed is None else typed.dims
 
@@ -123,7 +123,7 @@ class Node(Translation):
         return axis % rank
 
     def find_known(self, index: int) -> Array | None:
-        """Return the value of an input that does not depend on feeds, or None."""
+        """Return the value of an input, or None if it depends on feeds."""
         name = self.proto.input[index] if self.has(index) else ""
         if name in self.graph.known:
             return self.graph.known[name]

@@ -54,7 +54,7 @@ class FastKernel:
     name
         The module and name of the function.
     function
-        The same in Python: correct and slow.
+        The function in Python: correct and slow.
     signature
         Numba's signature, with ``T`` for the type of the numbers: ``"void(T[::1], T)"``.
     dtypes
@@ -62,8 +62,8 @@ class FastKernel:
     least
         The least size of the work, usually elements, for which the kernel is chosen.
     asked
-        The same if the flag was set to True, since the time to start numba does not matter then. By
-        default ``least``.
+        The least size when the flag was set to True, since the time to start numba does not matter then.
+        By default ``least``.
     exact
         Whether it gives the same bits as the numpy kernel it replaces. Other kernels differ by rounding.
     reorder
@@ -71,7 +71,7 @@ class FastKernel:
     helpers
         The functions of the same file that it calls.
     text
-        Its source, when it was not read from a file.
+        The source of the function, when it was not read from a file.
     calls
         The number of times it was chosen.
     """
@@ -128,7 +128,7 @@ class FastKernel:
         return found if are_open else functools.partial(_run_opened, found)
 
     def get_compiled(self, dtype: np.dtype[Any]) -> Callable[..., Any]:
-        """Return the compiled function for one type, once another kernel was chosen for such arrays."""
+        """Return the compiled function for one dtype, and compile it at the first call."""
         found = self._compiled.get(dtype)
         if found is not None:
             return found

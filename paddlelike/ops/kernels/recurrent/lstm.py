@@ -323,9 +323,7 @@ def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array
 
 
 def bias_gradient(cell: Cell, steps: Steps, d_gates: Array, states: Array, initial: Initial) -> Array:
-    """Return sums over all rows: of the gates' gradients, then of these times the cells at their
-    peepholes.
-    """
+    """Return sums over all rows: of the gates' gradients, then of the peepholes' gradients."""
     sums = [np.ones(len(d_gates), d_gates.dtype) @ d_gates]  # BLAS adds rows faster than np.sum
     if cell.peepholes is not None:
         before = steps.before(states, initial.cell)

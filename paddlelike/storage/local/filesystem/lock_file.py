@@ -93,7 +93,7 @@ def make_content() -> bytes:
 
 
 def read_content(path: str) -> Content | None:
-    """Return the holder that a lock file names, or None."""
+    """Return the holder that a lock file names, or None if the file is missing or names none."""
     try:
         with (
             opened(path, _READING) as (fd, _),

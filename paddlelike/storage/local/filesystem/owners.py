@@ -118,12 +118,12 @@ def is_ours(facts: os.stat_result, parent: str) -> bool:
 
 
 def is_own(facts: os.stat_result) -> bool:
-    """Return whether this user owns a file, by its number."""
+    """Return whether this user owns a file, by the user id in its ``stat`` result."""
     return facts.st_uid == _get_user()
 
 
 def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
-    """Check that the owner of a file that decides about other files is allowed to replace these.
+    """Check that the owner of a file may replace the other files that it decides about.
 
     In a folder with the sticky bit, where others can create files but not replace them, root, the owner of
     the folder and the owner of the ``described`` files are allowed; elsewhere everybody is.

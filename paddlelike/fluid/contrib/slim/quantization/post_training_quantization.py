@@ -425,7 +425,9 @@ class WeightQuantization:
 
 
 def _quantize_weight(op: Operator, name: str, bits: int, way: str, *, rate: float, as_floats: bool) -> None:
-    """Make a weight integers, or floats that are multiples of a step; record the steps in the operator."""
+    """Convert a weight to integers, or to floats that are multiples of a step; record the steps in the
+    operator.
+    """
     weight, steps = load_value(global_scope(), name), count_steps(bits)
     if way == "abs_max":
         greatest = np.array(np.abs(weight).max() if abs(rate) < 1e-10 else _cut(weight, rate))
@@ -446,7 +448,7 @@ def _quantize_weight(op: Operator, name: str, bits: int, way: str, *, rate: floa
 
 
 def _cut(weight: Array, rate: float) -> float:
-    """Return the size that only the share ``rate`` of all numbers exceeds, to the nearest of 5,000 bins."""
+    """Return the size that the fraction ``rate`` of all numbers exceeds, to the nearest of 5,000 bins."""
     sizes = np.abs(weight)
     counts, width = _count(sizes, 0.0, float(sizes.max()), bins=5000)
     share = np.add.accumulate(counts / float(counts.sum()))

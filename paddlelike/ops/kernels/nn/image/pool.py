@@ -165,8 +165,8 @@ def _whole_maximum_dx(x: Array, out: Array, d_out: Array) -> Array:
 
 
 def _choose(kernel: FastKernel, x: Array, axes: Sequence[Axis], channels: int) -> Kernel | None:
-    """Return the compiled kernel for images with at least so many channels, which are last in memory, or
-    None.
+    """Return the compiled kernel, or None unless the channels are last in memory and at least ``channels``
+    many.
     """
     if len(axes) != 2 or not is_last_in_memory(x) or x.shape[1] < channels:
         return None

@@ -25,7 +25,7 @@ _COMPARISONS: Final = {names.onnx: type for type, names in COMPARISONS.items()}
 
 
 def find_number(node: Node, index: int) -> Any:
-    """Return the single known number of an input, or None."""
+    """Return the number in an input, or None unless the input is a single number that is known."""
     found = node.find_known(index)
     return found.item() if found is not None and found.size == 1 and found.ndim <= 1 else None
 

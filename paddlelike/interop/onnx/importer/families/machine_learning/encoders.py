@@ -40,7 +40,7 @@ def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.gener
 
 
 def _find_attribute(node: Node, name: str) -> Array | None:
-    """Return the keys or values from the only attribute that holds numbers, or None."""
+    """Return the numeric keys or values in a node's attributes, or None if both attributes are empty."""
     for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
         if node.attr(f"{name}_{suffix}"):
             return np.array(node.attr(f"{name}_{suffix}"), dtype)
