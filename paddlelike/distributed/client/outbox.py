@@ -35,7 +35,7 @@ def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
         return value
     if not entry.kind.is_pushed:
         raise GraphError(
-            f"{name!r} is sent to the server at {endpoint} as a gradient, but it is a {entry.kind} there"
+            f"{name!r} is sent to the server at {endpoint} as a gradient; its kind there is {entry.kind}"
         )
     if isinstance(value, SelectedRows):
         value = value.merge() if value.held_array is not None and value.held_array.size else _no_rows(entry)

@@ -85,7 +85,7 @@ def test_the_error_for_a_gradient_of_another_shape_shows_both_shapes() -> None:
         trainer = Client(0, job.endpoints)
         with pytest.raises(GraphError, match=r"expected float32\[1\], got float32\[2\]"):
             trainer.stage(job.endpoints[0], "fc_1.b_0@GRAD", np.zeros(2, "float32"))
-        with pytest.raises(GraphError, match="as a gradient, but it is a parameter there"):
+        with pytest.raises(GraphError, match="its kind there is parameter"):
             trainer.stage(job.endpoints[0], "fc_1.b_0", np.zeros(1, "float32"))
         trainer.close()
 

@@ -51,7 +51,7 @@ def test_a_gradient_of_another_shape_is_refused_with_both_shapes(value: Any) -> 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in (Kind.GRADIENT, Kind.COUNTER)])
 def test_only_gradients_and_counters_are_pushed(kind: Kind) -> None:
     entry = Entry(0, "w", kind, (3, 2), VarType.FP32)
-    with pytest.raises(GraphError, match=f"on the server it is a {kind}"):
+    with pytest.raises(GraphError, match=f"its kind there is {kind}"):
         fit(entry, np.zeros((3, 2), "float32"))
 
 
