@@ -16,9 +16,7 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts`` says whether the names of the pass contain its number in the program, except inside
-        branches.
-        """
+        """Number the pass in the program, unless ``counts`` is False, as inside branches."""
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes
@@ -38,9 +36,7 @@ class PassNames:
         return start
 
     def get_gradient(self, variable: str) -> str | None:
-        """Return the name of the gradient of a variable in this pass, or None if the pass does not compute
-        one.
-        """
+        """Return the name of a variable's gradient in this pass, or None if the pass does not compute it."""
         return self._names.get(grad_name(variable))
 
     def get_variable(self, name: str) -> str:

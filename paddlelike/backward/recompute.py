@@ -103,7 +103,7 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
 def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
     """Return the operator that was appended for a step, and remove it from the candidates.
 
-    Its outputs may have other names.
+    The outputs of the operator may have other names than the outputs of the step.
 
     If the step was left out because its results are not needed, return the operator that it would have
     become.

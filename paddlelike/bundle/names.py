@@ -60,7 +60,7 @@ class MemberNames:
     def take(self, array: Array) -> str:
         """Return the member name of an array.
 
-        Raises SaveError when the name is missing or taken and that is not allowed.
+        Raises SaveError when a missing name, or a taken name, is not allowed.
         """
         hint = self._hints.get(id(array), "")
         if not hint and not self._allow_unnamed:

@@ -333,7 +333,7 @@ def load_and_transform(
     is_color: bool = True,
     mean: Sequence[float] | Array | None = None,
 ) -> Array:
-    """Load, resize, crop and, in half of the trainings, flip the image in a file.
+    """Load an image from a file, resize and crop it, and for training flip half of the images.
 
     Parameters
     ----------

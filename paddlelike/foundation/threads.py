@@ -74,7 +74,7 @@ class Thread:
             self._run()
 
     def cancel(self) -> bool:
-        """Cancel the work unless it has begun. Return whether it is cancelled."""
+        """Cancel the work unless it has begun. Return whether the work is cancelled."""
         with contextlib.suppress(IndexError):
             self._work.pop()
             self._begun.set()

@@ -153,7 +153,7 @@ def _is_user_frame(frame: FrameType) -> bool:
 def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
     """Append a function's signature to Python's TypeError for a wrong or missing argument.
 
-    Return whether it is such an error.
+    Return whether the error is such a TypeError.
     """
     import re
 

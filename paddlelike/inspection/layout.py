@@ -273,7 +273,8 @@ class _Grid:
                 self.x[key] += shift
 
     def _pack(self, keys: Sequence[int], wanted: Sequence[float]) -> None:
-        """Set x of the nodes of a row, in order, as near to the wanted positions as possible (least squares).
+        """Set the x of a row's nodes, in their order, as near to the wanted positions as possible (least
+        squares).
 
         After the widths are subtracted, the positions must not decrease: this is an isotonic regression,
         solved by pooling adjacent violators.

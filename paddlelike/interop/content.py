@@ -394,7 +394,7 @@ def list_persistables(program: Program) -> list[Any]:
 def open_content(path: str | os.PathLike[str]) -> Content:
     """Open a directory, a file, the files of ``fluid.save`` under a prefix, or a model of Paddle 2 or 3.
 
-    The path of such a model's program also gives access to its values.
+    The path of the program of a Paddle 2 or 3 model also gives access to the model's values.
 
     Raises
     ------

@@ -227,8 +227,8 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
 def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
     """Yield the index of each negative step, and the elements that Paddle 2 selects; None if sizes decide.
 
-    Fluid 1.8.5 differs: it takes the elements forward, from the one after the end, refuses the largest start,
-    and includes the first element if the end is before it.
+    Fluid 1.8.5 differs: it takes the elements forward, from the element after the end, refuses the largest
+    start, and includes element 0 if the end is before element 0.
     """
     if op.type != "strided_slice":
         return

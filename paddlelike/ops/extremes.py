@@ -26,7 +26,7 @@ def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Arr
 
 
 def _find_limit(x: Array, is_greatest: bool) -> int:
-    """Return the smallest or largest integer of a dtype, which is the extreme of no elements."""
+    """Return the smallest or largest integer of a dtype, the extreme of an empty array."""
     return int(np.iinfo(x.dtype).min if is_greatest else np.iinfo(x.dtype).max)
 
 

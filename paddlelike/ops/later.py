@@ -1,8 +1,8 @@
 """Registration of Paddle 2.x kernels as operators, each by a function and one line of text for its slots.
 
 These operators run models that Paddle 2.x saved for prediction. They have no shape rules; their values are
-compared with real Paddle 2.6.2's (``tests/models/``). New forms of Fluid's operators have the gradients of
-these; a backward pass through other operators is refused.
+compared with real Paddle 2.6.2's (``tests/models/``). New forms of Fluid's operators use the gradients of
+Fluid's forms; a backward pass through operators that Fluid lacks is refused.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def locate(path: Path) -> Location:
     """Return the directory of a path or a URL.
 
     ``file://`` is a local path; other URLs go through the store of their scheme, see
-    :mod:`paddlelike.storage.remote.stores`.
+    :mod:`paddlelike.storage.remote.registry`.
 
     Raises
     ------

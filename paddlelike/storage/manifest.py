@@ -268,7 +268,7 @@ _decode_part: Final = functools.lru_cache(256)(_decode_one)  # they do not chang
 
 
 def is_complete(data: bytes) -> bool:
-    """Return whether a manifest is complete. It is not if its writer was killed.
+    """Return whether a manifest is complete. A manifest whose writer was killed is not.
 
     >>> is_complete(encode_json({})), is_complete(encode_json({})[:-5]), is_complete(b"")
     (True, False, False)

@@ -54,7 +54,7 @@ def is_empty_sparse(grad: Gradient) -> bool:
 
 
 class _Held:
-    """A gradient with few nonzero rows in an update rule, with an optional dense array: ``g + x``.
+    """A sparse gradient in an update rule, plus an optional dense array: ``g + x``.
 
     Sums and products are computed only for these rows, and added to the array at the end; no second array
     is allocated.
@@ -137,7 +137,7 @@ def draw_noise(ctx: OpContext, param: Array, attrs: sgd.DpsgdAttrs) -> Array:
 
 
 def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[str, Any]) -> object:
-    """Return the results of an update: run its kernel with the functions above in place of numpy's."""
+    """Return the results of an update: run its kernel with this module's functions in place of numpy's."""
     keywords = cls.make_forward_keywords(given)
     if cls.list_copied(ctx.op.inputs, ctx.op.outputs):
         keywords |= cls.keywords_of_copies

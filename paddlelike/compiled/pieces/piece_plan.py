@@ -121,7 +121,7 @@ class CompiledPlan(Plan):
     def writes_behind(self, index: int) -> bool:
         """Return whether the blocks of a step write persistables that are not outputs of its operator.
 
-        A block that minimizes its loss does so.
+        For example, a block that minimizes its loss writes parameters.
         """
         named = set(_flatten(self.outputs_of.get(id(self.steps[index].op), ())))
         return not (self.writes[index] & self.layout.persistables.keys()) <= named

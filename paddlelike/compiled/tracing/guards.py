@@ -65,7 +65,7 @@ def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[in
 
 
 def _is_like(old: Any, new: Any) -> bool:
-    """Return whether a result is one array, of the shape and dtype of the old one."""
+    """Return whether a result is a single array with the shape and dtype of the old value."""
     return jax.tree_util.all_leaves([new]) and (old.shape, old.dtype) == (new.shape, new.dtype)
 
 

@@ -7,6 +7,6 @@ Only a table that is sharded by id has a file per server, ``__lookup_table__/<ta
 :mod:`.partitions` and :mod:`.local` plan the saves and loads of a program in this process, :mod:`.view` gives
 one server its rows of a directory, :mod:`.gather` (with :mod:`.streams` and :mod:`.tables`) joins variables
 in files, :mod:`.shards` reads sharded tables, :mod:`.servers` has the calls of the client that a save needs,
-:mod:`.export` makes a trainer's program run without servers, :mod:`.operators` are Fluid's own save
+:mod:`.local` also makes a trainer's program run without servers, :mod:`.operators` are Fluid's own save
 operators.
 """

@@ -137,11 +137,11 @@ class Fleet:
         return files[begin : begin + share + (trainer < more)]
 
     def barrier_worker(self) -> None:
-        """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker. Raises its errors."""
+        """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker, and raise that method's errors."""
         self._role.barrier_worker()
 
     def all_reduce_worker(self, input: Array, output: Array) -> None:  # noqa: A002  (Fluid's name)
-        """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises its errors."""
+        """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker, and raise that method's errors."""
         self._role.all_reduce_worker(input, output)
 
     def _check(self, name: str, executor: object, program: Any, default: Program | None) -> Program:

@@ -72,11 +72,11 @@ class DistributedOptimizer:
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
     ) -> ParamGrads:
-        """Append the gradients by the wrapped optimizer. Raises its errors."""
+        """Append the gradients by the wrapped optimizer, and raise the errors of that optimizer."""
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append the updates by the wrapped optimizer. Raises its errors."""
+        """Append the updates by the wrapped optimizer, and raise the errors of that optimizer."""
         return self._optimizer.apply_gradients(params_grads)
 
 

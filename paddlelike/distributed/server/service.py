@@ -1,6 +1,6 @@
 """The service of a parameter server: ``exe.run(pserver_program)`` runs it in the caller's thread.
 
-Threads of the wire take gradients into staging and wait for the work of :mod:`.workers`.
+Threads of the wire take gradients into staging and wait for the work of :mod:`.update_threads`.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Layout:
     def get_overwritten_positions(self, op: Operator) -> tuple[int, ...]:
         """Return the positions of the variables that the block of ``op`` reads and then overwrites.
 
-        Counters are left out.
+        Counters are not among them.
         """
         found = self._overwritten.get(id(op))
         if found is None:

@@ -30,7 +30,7 @@ _FEW: Final = 4  # rows of a table for each that an update should take alone
 
 
 class RowGradients(NamedTuple):
-    """Indexes of the operators whose result remains rows, and of the updates that accept rows."""
+    """Indexes of the operators with gradients that stay sparse, and of the updates that accept them."""
 
     producers: frozenset[int]
     updates: frozenset[int]

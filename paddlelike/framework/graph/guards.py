@@ -45,7 +45,7 @@ def default_startup_program() -> Program:
 
 
 def switch_main_program(program: Program) -> Program:
-    """Make ``program`` the default main program. Return the previous one.
+    """Make ``program`` the default main program, and return the previous default.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def switch_main_program(program: Program) -> Program:
 
 
 def switch_startup_program(program: Program) -> Program:
-    """Make ``program`` the default startup program. Return the previous one.
+    """Make ``program`` the default startup program, and return the previous default.
 
     Parameters
     ----------

@@ -28,9 +28,9 @@ function gets a list); a slot ``"Y?"`` may be absent (the function gets None). A
 returns the value itself. With several slots it returns a tuple in their order, with None for a slot that gets
 no value.
 
-Modules: ``slots`` (slots and arguments), ``attributes``, ``gradient``, ``context`` (what a kernel sees of
-the run), ``definition`` (the class), ``table`` and ``registry`` (look-up), ``remote`` (operators between
-processes).
+Modules: ``slots`` (slots and arguments, and the context through which a kernel sees the run), ``attributes``,
+``gradient``, ``definition`` (the class), ``operator_table`` and ``registry`` (look-up), ``remote`` (operators
+between processes).
 """
 
 from paddlelike.framework.opdef.attributes import (

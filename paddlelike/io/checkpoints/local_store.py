@@ -77,7 +77,7 @@ class LocalCheckpointStore:
         return _hold(path)
 
     def reserve(self, path: str) -> None:
-        """Check the links along the path. The lock of the save announces it."""
+        """Check the links along the path; the lock of the save announces the checkpoint."""
         check_links(self._given, self.root)
 
     def sync(self, path: str) -> None:

@@ -126,7 +126,7 @@ def load_inference_model(
 def _declare_integers(program: Program) -> bool:
     """Declare as integers the weights that ``WeightQuantization`` converted; Fluid declares them as floats.
 
-    Return whether there are any.
+    Return whether the program has such weights.
     """
     found = False
     for op in (op for block in program.blocks for op in block.ops if "quantize_weight_bits" in op.attrs):

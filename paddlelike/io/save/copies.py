@@ -95,7 +95,9 @@ class Copies:
         return [self._share(one) if self._is_local and isinstance(one, _Held) else one for one in held]
 
     def _keep_rows(self, tables: Mapping[int, Table], buffer: Buffer) -> _Part:
-        """Return the old rows of a table, which can be read once (enough for local saves), or the buffer."""
+        """Return a table's old rows, readable once (enough for local saves); return any other buffer
+        unchanged.
+        """
         if not isinstance(buffer, memoryview) or (old := keep_old_rows(tables, buffer)) is None:
             return buffer
         self._tables.append(old)

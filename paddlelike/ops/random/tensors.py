@@ -118,7 +118,7 @@ class UniformRandom(_Drawn):
 
 @register
 class UniformRandomLater(UniformRandom):
-    """``uniform_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
+    """``uniform_random`` of Paddle 2.x and 3; with a seed, it draws Paddle's numbers."""
 
     type = "uniform_random" + LATER
     since = "2"
@@ -170,7 +170,7 @@ class GaussianRandom(_Drawn):
 
 @register
 class GaussianRandomLater(GaussianRandom):
-    """``gaussian_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
+    """``gaussian_random`` of Paddle 2.x and 3; with a seed, it draws Paddle's numbers."""
 
     type = "gaussian_random" + LATER
     since = "2"

@@ -40,7 +40,9 @@ class _Remote(OpDef):
 
 
 class _Ordered(_Remote):
-    """Base class of operators with variables that only order operators. Outputs of Recv alone get a value."""
+    """Base class of operators with variables that only order operators. Of the outputs, only Recv's get
+    values.
+    """
 
     inputs = ("X*",)
     outputs = ("Out*",)

@@ -45,7 +45,7 @@ def register_second_order(
 def register_repeated(type: str, inputs: Slots, outputs: Slots) -> None:
     """Declare that the gradient of ``<type>_grad`` is the operator ``type`` itself.
 
-    This is so for linear functions.
+    Linear functions have this property.
     """
     _set_maker(type, type, inputs, outputs, registry.find(type).attrs)
 

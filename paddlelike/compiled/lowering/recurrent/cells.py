@@ -91,7 +91,8 @@ def scan_steps(
     *,
     bounded: bool,
 ) -> Array:
-    """Return the outputs of ``step(carry, row)`` along sequences; it returns the new carry and an output.
+    """Return the outputs of ``step(carry, row)`` along sequences; ``step`` returns the new carry and an
+    output.
 
     After the end of a sequence its carry is kept, unless the carry is ``bounded``, that is, always finite.
     (Keeping it takes a sixth of the time of an LSTM.)

@@ -64,7 +64,7 @@ _RESHAPES: Final = frozenset({"reshape", "reshape2"})
 def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
     """Return a step that afterwards replaces the arrays at some positions by arrays without data.
 
-    They have the shape and dtype of the replaced arrays, and one zero for all elements.
+    The new arrays have the shape and dtype of the replaced arrays, and one zero for all elements.
     """
     if not positions:
         return step

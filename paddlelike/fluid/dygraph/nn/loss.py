@@ -157,7 +157,9 @@ class NLLLoss(BuiltLayer):
         self.ignore_index = ignore_index
 
     def forward(self, input: Variable, label: Variable) -> Variable:  # noqa: A002
-        """Return the loss of ``input`` (N, C, ...) and ``label`` (N, ...). Raises GraphError for one dim."""
+        """Return the loss of ``input`` (N, C, ...) and ``label`` (N, ...). Raises GraphError for an ``input``
+        of one dim.
+        """
         check_variable("NLLLoss", "input", input, WIDE_FLOATS)
         check_variable("NLLLoss", "label", label, (VarType.INT64,))
         shape = list(input.shape)

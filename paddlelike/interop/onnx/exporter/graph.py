@@ -134,8 +134,8 @@ class Graph:
     def _adapt_early(
         self, kind: str, inputs: list[str], attrs: dict[str, Any]
     ) -> tuple[list[str], dict[str, Any]]:
-        """Return an operator in its form of versions 9 and 10. Raises InexpressibleError for attributes they
-        lack.
+        """Return an operator in its form of versions 9 and 10. Raises InexpressibleError for attributes that
+        those versions lack.
         """
         from onnx import defs, helper
 

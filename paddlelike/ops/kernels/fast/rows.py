@@ -16,7 +16,7 @@ _LEAST = 1 << 15  # elements: smaller ones cost numpy little
 def try_softmax(x: Array) -> Array | None:
     """Return the softmax along the last dim, with numbers limited to at most 64 below the largest.
 
-    None leaves it to numpy. The exponentials are numpy's.
+    Return None if numpy should compute it. The exponentials are numpy's.
     """
     if (kernel := center_below_greatest.choose(x.size, x)) is None:
         return None
