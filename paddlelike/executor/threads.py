@@ -33,17 +33,17 @@ class ThreadLimit:
         self._run = make_keys(self._runs.append, self._runs.pop)
         self._is_restoring = False
         self._before: list[tuple[Callable[[int], Any], int]] = []  # changed pools: threads outside runs
-        self._changes = 0  # of pools so far
+        self._last_change = object()  # of a pool; each has its own
 
     def run(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return ``function(*args)``, called with one thread of BLAS."""
+        last_change = self._last_change  # read before _before, which is written before it
         if not self._before:
-            changes = self._changes
             for get_count, _ in _find_pools():
                 if get_count() != 1:
                     break
             else:
-                if changes == self._changes:  # the pools have one thread outside runs, too
+                if last_change is self._last_change:  # the pools have one thread outside runs, too
                     return function(*args)
         # A run that begins while another restores the pools is counted there or waits here.
         with self._run():
@@ -53,8 +53,8 @@ class ThreadLimit:
                 for get_count, set_count in _find_pools():
                     count = get_count()
                     if count != 1:
-                        self._changes += 1
                         self._before.append((set_count, count))
+                        self._last_change = object()
                         set_count(1)
                 return function(*args)
             finally:

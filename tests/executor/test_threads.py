@@ -137,6 +137,42 @@ def test_runs_in_threads_keep_the_limit_until_the_last_one_ends() -> None:
     assert seen == [{1}]
 
 
+def test_a_run_that_begins_while_another_looks_at_the_pools_does_not_lift_its_limit() -> None:
+    limit, code = threads.ThreadLimit(), threads.ThreadLimit.run.__code__
+    inside, end = threading.Event(), threading.Event()
+    other = threading.Thread(target=limit.run, args=(lambda: (inside.set(), end.wait(30)),))
+
+    def begin_other(frame: Any, event: str, _: Any) -> Any:
+        """Begin the other run at the line ``wanted`` of the traced one."""
+        nonlocal lines
+        if frame.f_code is code and event == "line":
+            lines += 1
+            if lines == wanted:
+                other.start()
+                assert inside.wait(30)
+        return begin_other if frame.f_code is code else None
+
+    def work() -> set[int]:
+        sys.settrace(before)
+        end.set()
+        if other.ident is not None:
+            other.join(30)
+        return count_blas()
+
+    before, seen = sys.gettrace(), []
+    for wanted in range(1, 100):  # noqa: B007  (begin_other reads it)
+        lines = 0
+        sys.settrace(begin_other)
+        seen.append(limit.run(work))
+        if other.ident is None:
+            break
+        other = threading.Thread(target=limit.run, args=(lambda: (inside.set(), end.wait(30)),))
+        inside.clear()
+        end.clear()
+    assert len(seen) > 8
+    assert seen == [{1}] * len(seen)
+
+
 TRAINS = """
 import hashlib, sys
 sys.path.insert(0, sys.argv[1])
