@@ -187,27 +187,34 @@ class _Known:
 
     def __init__(self, positions: Sequence[object], look: Callable[..., Array | bool | None]) -> None:
         self._positions, self._look = [at for at in positions if isinstance(at, int)], look
-        self._found: Array | bool | None = None
-        self._arrays: list[Callable[[], Any]] = []  # weak references
-        self._versions: list[int] = []
+        # What was found, weak references to the arrays, and their versions. They are replaced together,
+        # because other threads may run the same plan in other scopes.
+        self._kept: tuple[Array | bool | None, list[Callable[[], Any]], list[int]] = None, [], []
 
     def find(self, frame: Frame) -> Array | bool | None:
         """Return the function's result for the current arrays, or None if an array is not in the scope."""
         if not all(_is_in_scope(frame, at) for at in self._positions):
             return None
-        held = [frame.values[at] for at in self._positions]
-        versions = [frame.holders[at]._value.version for at in self._positions]
-        is_same = len(self._arrays) == len(held) and all(
-            seen() is array for seen, array in zip(self._arrays, held, strict=True)
-        )
-        if not is_same or (self._found is not None and self._versions != versions):
-            self._found = self._look(*held)
-            self._arrays = [weakref.ref(array) for array in held]
-        return self._found
+        (found, arrays, known), versions = self._kept, self._get_versions(frame)
+        if not self._are_of(frame, arrays) or (found is not None and known != versions):
+            held = [frame.values[at] for at in self._positions]
+            found = self._look(*held)
+            self._kept = found, [weakref.ref(array) for array in held], versions
+        return found
 
     def remember(self, frame: Frame) -> None:
         """Record that the result still holds after a step has written the arrays."""
-        self._versions = [frame.holders[at]._value.version for at in self._positions]
+        found, arrays, _ = self._kept
+        if self._are_of(frame, arrays):
+            self._kept = found, arrays, self._get_versions(frame)
+
+    def _get_versions(self, frame: Frame) -> list[int]:
+        return [frame.holders[at]._value.version for at in self._positions]
+
+    def _are_of(self, frame: Frame, arrays: list[Callable[[], Any]]) -> bool:
+        return bool(arrays) and all(
+            seen() is frame.values[at] for seen, at in zip(arrays, self._positions, strict=True)
+        )
 
 
 def _find_awake(*state: Array) -> Array | None:

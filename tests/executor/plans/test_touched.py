@@ -5,6 +5,7 @@ But for the moments of Adam: an element of -0.0 stays so, where the formula on t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from paddlelike.executor import profile
+from paddlelike.executor.plans import touched
 from paddlelike.executor.plans.cached import get_plan
 
 HEIGHT, WIDTH = 2048, 32
@@ -242,6 +244,41 @@ def test_a_velocity_set_between_runs_moves_a_row_that_never_had_a_gradient() -> 
     roll(table, velocity, np.eye(HEIGHT, dtype="float32")[:, [5] * WIDTH], np.float32(0.5))
     _assert_same(scope, "table", table)
     _assert_same(scope, name, velocity)
+
+
+def test_steps_in_another_scope_at_any_moment_of_a_step_change_nothing() -> None:
+    main, startup, _ = PROGRAMS["momentum"][1]
+    exe, first, second = fluid.Executor(), fluid.core.Scope(), fluid.core.Scope()
+    exe.run(startup, scope=second)
+
+    def step(scope: Any, id: int) -> None:
+        feed = {"ids0": np.int64([id]), "grad0": np.ones((1, WIDTH), "float32"), "rate": np.float32([0.5])}
+        exe.run(main, feed=feed, scope=scope)
+
+    def interrupt(frame: Any, event: str, _: Any) -> Any:
+        """At line ``wanted`` of what is known of a table, run a step in the second scope."""
+        nonlocal lines
+        if frame.f_code not in (touched._Known.find.__code__, touched._Known.remember.__code__):
+            return None
+        lines += event == "line"
+        if event == "line" and lines == wanted:
+            sys.settrace(before)
+            step(second, 70)
+        return interrupt
+
+    before, wanted, lines, seen = sys.gettrace(), 0, 0, set()
+    while lines == wanted:
+        wanted, lines = wanted + 1, 0
+        exe.run(startup, scope=first)
+        first.find_var("table").get_tensor().set(np.ones((HEIGHT, WIDTH), "float32"))
+        for scope, id in ((first, 5), (second, 60), (first, 6)):
+            step(scope, id)
+        sys.settrace(interrupt)
+        step(first, 7)
+        sys.settrace(before)
+        step(first, 8)
+        seen.add(np.array(first.find_var("table").get_tensor()).tobytes())
+    assert len(seen) == 1  # the last run was not interrupted
 
 
 @pytest.mark.parametrize(
