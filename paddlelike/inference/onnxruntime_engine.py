@@ -315,7 +315,7 @@ def _run_session(
     except Exception as error:  # of whatever onnxruntime is installed
         _logger.debug("onnxruntime: %s", error)
         return None
-    return outputs if lend else [(array.copy(), lod) for array, lod in outputs]
+    return outputs if lend else [(array.copy(), []) for array, _ in outputs]
 
 
 def _has_negative(ids: Array) -> bool:

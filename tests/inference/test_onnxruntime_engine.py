@@ -197,6 +197,21 @@ def make_pair(folder: Path) -> tuple[Any, Any]:
     return inference.create_predictor(config), inference.create_predictor(plain)
 
 
+def build_layer() -> tuple[list[str], list[Any]]:
+    return ["x"], [fluid.layers.fc(fluid.data("x", [None, 4]), 2)]
+
+
+def test_a_changed_lod_of_a_result_is_not_in_the_next_result(tmp_path: Path) -> None:
+    config = save(tmp_path, build_layer)
+    config.enable_onnxruntime()
+    predictor = inference.create_predictor(config)
+    given = [inference.PaddleTensor(np.ones((3, 4), "float32"))]
+    for _ in range(4):
+        (out,) = predictor.run(given)
+        assert out.lod == []
+        out.lod.append([0, 3])
+
+
 @pytest.mark.parametrize("bad", [-1, 30], ids=["negative", "too large"])
 def test_a_bad_id_raises_the_error_of_the_executor_after_good_runs(bad: int, tmp_path: Path) -> None:
     pair = make_pair(tmp_path)
