@@ -105,18 +105,19 @@ def server() -> Iterator[Faults]:
     serving.server_close()
 
 
+def describe(server: Faults) -> dict[str, Any]:
+    """Return the options of a client that does not send a request again after a pause."""
+    once = {"retries": {"total_max_attempts": 1}}
+    return {"endpoint_url": server.address, "key": "test", "secret": "test", "config_kwargs": once}
+
+
 @pytest.fixture
 def bucket(server: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Faults, str]]:
     """A bucket whose client tries each request once."""
     import fsspec
     import s3fs
 
-    options = {
-        "endpoint_url": server.address,
-        "key": "test",
-        "secret": "test",
-        "config_kwargs": {"retries": {"total_max_attempts": 1}},
-    }
+    options = describe(server)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setitem(fsspec.config.conf, "s3", options)
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
@@ -279,8 +280,7 @@ def test_a_compaction_whose_requests_fail_loses_nothing(kind: str, bucket: tuple
 
 def start_client(address: str, module: str, faults: Faults, **given: str) -> Forked:
     """Start a process that uses the store; it is the victim of kills."""
-    options = {"endpoint_url": faults.address, "key": "test", "secret": "test"}
-    faults.victim = Forked(address, module, os.environ | {"FSSPEC_S3": json.dumps(options)} | given)
+    faults.victim = Forked(address, module, os.environ | {"FSSPEC_S3": json.dumps(describe(faults))} | given)
     return faults.victim
 
 
