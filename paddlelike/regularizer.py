@@ -41,6 +41,8 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
 
     def __init_subclass__(cls) -> None:
         complete_docstring(cls, read_entries(WeightDecayRegularizer))
+        if "__init__" not in vars(cls):  # Python before 3.11.4 would show the parameters of ``__new__``
+            cls.__init__ = cls.__init__  # type: ignore[method-assign]
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
         self._regularization_coeff = regularization_coeff

@@ -12,7 +12,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 
-class VarType(enum.IntEnum):
+class _PickledByValue(enum.IntEnum):
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Return the class and the value; Python before 3.11.4 would write a call of ``getattr``."""
+        return type(self), (self.value,)
+
+
+class VarType(_PickledByValue):
     """The kind of value of a variable, or the element type of a tensor (Paddle uses one enum for both)."""
 
     BOOL = 0
@@ -56,7 +62,7 @@ class VarType(enum.IntEnum):
         return f"VarType.{self.name}"
 
 
-class AttrType(enum.IntEnum):
+class AttrType(_PickledByValue):
     """The type of an operator's attribute (``AttrType`` of framework.proto)."""
 
     INT = 0

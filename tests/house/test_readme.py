@@ -119,6 +119,6 @@ def test_the_repository_root_has_only_the_listed_files() -> None:
         "PKG-INFO",
     }  # the last one in a source distribution
     known |= {"conftest.py", "findings", "paddlelike", "tests", "tutorials"}
-    ignored = {"build", "dist"}
+    ignored = {"build", "dist", "__pycache__"}
     there = {path.name for path in PROJECT.iterdir() if not path.name.startswith(".")}
     assert there - ignored <= known

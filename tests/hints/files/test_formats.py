@@ -100,7 +100,8 @@ def pack_tar() -> None:
 
 def unpack_tar() -> Any:
     with tarfile.open("m.tar") as archive:
-        archive.extractall("unpacked", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since Python 3.11.4
+        archive.extractall("unpacked")
     return load(dirname="unpacked/m")
 
 
