@@ -157,14 +157,13 @@ class Settings:
         client = message.fs_client_param
         for key, value in _FILE_SYSTEM.items():
             setattr(client, key, self.strategy.get(f"fs_{key}") or getattr(client, key) or value)
-        sparse_ids, dense_ids = (
-            list(range(len(self.tables))),
-            [len(self.tables) + at for at in range(len(dense))],
-        )
+        ids = list(range(len(self.tables) + len(dense)))
+        sparse_ids, dense_ids = ids[: len(self.tables)], ids[len(self.tables) :]
         config = {
-            f"{way}_{kind}": ids
-            for kind, ids in (("sparse", sparse_ids), ("dense", dense_ids))
-            for way in ("pull", "push")
+            "pull_sparse": sparse_ids,
+            "push_sparse": sparse_ids,
+            "pull_dense": dense_ids,
+            "push_dense": dense_ids,
         }
         first = server.downpour_table_param[0].accessor.accessor_class
         info = {key: self.strategy.get(key, value) for key, value in REPEATED.items()}

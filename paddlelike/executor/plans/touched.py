@@ -118,9 +118,8 @@ def update_touched(step: Step) -> Step:
     assert isinstance(grad_at, int)
     checks = [(index, _Known([binding.inputs[index]], is_unsigned)) for index in rule.unsigned]
     awake = _Known([binding.inputs[index] for index in rule.state], _find_awake) if rule.state else None
+    known = [check for _, check in checks] + ([] if awake is None else [awake])
     written = [at for at in flatten_positions(binding.outputs) if at >= 0]
-
-    known = [*(check for _, check in checks), *([] if awake is None else [awake])]
 
     def run_rows(frame: Frame, inputs: Sequence[Any]) -> None:
         if rule.forward is None:
